@@ -102,8 +102,9 @@ class PayloadTracker:
         if colours.used.duration < _LEAST or not np.isfinite(model.known.covariance).all():
             self.phase = Starting()
             return None
-        if isinstance(self.phase, Alarmed):
-            before = self.phase.before
+        alarm = self.phase if isinstance(self.phase, Alarmed) else None
+        if alarm is not None:
+            before = alarm.before
         elif isinstance(self.phase, Watching):
             before = self.phase.remembering(model, time)
         else:
@@ -121,21 +122,16 @@ class PayloadTracker:
                 continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
-            if verdict.is_load and not (isinstance(self.phase, Alarmed) and self.phase.refuted):
-                recent = newest.statistics()
-                since = self.phase.since if isinstance(self.phase, Alarmed) else time
+            if verdict.is_load and not (alarm and alarm.refuted):
+                recent, since = newest.statistics(), alarm.since if alarm else time
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
-        if found is None and isinstance(self.phase, Alarmed) and self.phase.clear:
-            self.former = Former(before.reference, self.phase.learned)
+        if found is None and alarm and alarm.clear:
+            self.former = Former(before.reference, alarm.learned)
         if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
-        alarm = (
-            self.phase
-            if isinstance(self.phase, Alarmed)
-            else Alarmed(before, time, self._older(window))
-        )
+        alarm = alarm or Alarmed(before, time, self._older(window))
         self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
         self._likeness.forget_since(alarm.since)
         if time - alarm.since > _SETTLE:
@@ -171,18 +167,20 @@ class PayloadTracker:
         """End the episode if the load that is followed is gone already; None if it is not."""
         if not (phase.clean and self._misses(phase, window, time)):
             return None
-        former = self.refute(phase)
         self.phase = Starting()
-        return former
+        return self._without(phase)
 
     def refute(self, phase: Following) -> Former:
         """End the episode of what is no load; it is still not known what changed."""
-        model = phase.empty.model
-        watching = Watching(((phase.started, model),))
+        watching = Watching(((phase.started, phase.empty.model),))
         learned = phase.before.shifted(-phase.shift)
         self.phase = Alarmed(watching, phase.started, learned, clear=True, refuted=True)
+        return self._without(phase)
+
+    def _without(self, phase: Following) -> Former:
+        """Forget the load that is followed; returns the robot alone."""
         self.carried, self.attached = None, False
-        return Former(model, learned)
+        return Former(phase.empty.model, phase.before.shifted(-phase.shift))
 
     def _misses(self, carried: Following | None, window: SlidingWindow, time: float) -> bool:
         """Tell whether a load that is attached is gone."""

@@ -254,14 +254,15 @@ class OnlineIdentifier:
             self._robot_changed = False
         elif fresh is not None and (decision.accepted or decision.confirmed):
             self._changed_at, self._robot_changed = self._learner.time, False
-            base, model = fresh.base_parameters, replace(self._nominal, std=fresh.std)
+            base = fresh.base_parameters
+            model = replace(self._nominal, std=fresh.std, identified=True)
             if decision.accepted:
                 known = KnownBase(base, self._nominal.known.covariance)
                 self._use(ModelInUse(fresh.parameters, fresh.std, base, known, True), fresh)
             elif self._model.identified and self._model.parameters is model.parameters:
-                self._model, self._adopted = replace(model, identified=True), fresh
+                self._model, self._adopted = model, fresh
             else:
-                self._use(replace(model, identified=True), fresh)
+                self._use(model, fresh)
 
     @property
     def _alarming(self) -> bool:
@@ -303,16 +304,15 @@ class OnlineIdentifier:
         """Use a model from before a change, if there is one; what came since is no part of it."""
         if former is None:
             return False
-        learner = self._learner
         self._use(former.model)
-        learner.propose(self._model.parameters)
-        self._changed_at = learner.time
+        self._learner.propose(self._model.parameters)
+        self._changed_at = self._learner.time
         self._robot_changed |= former.learned is None
-        learner.forget()
+        self._learner.forget()
         self._past.clear()
         self._pose()
         if former.learned is not None:
-            learner.window.adopt_memory(former.learned)
+            self._learner.window.adopt_memory(former.learned)
         return True
 
     def _refine(self, phase: Following) -> None:
@@ -342,8 +342,7 @@ class OnlineIdentifier:
         """Hold while a load is followed; give it up where the nominal model does better."""
         phase = self._tracker.phase
         used, nominal = np.linalg.norm(scores.used.rmse), np.linalg.norm(scores.nominal.rmse)
-        enough = scores.samples >= self._tracker.clean_samples
-        worse = enough and used > nominal * WORSE
+        worse = scores.samples >= self._tracker.clean_samples and used > nominal * WORSE
         if not (isinstance(phase, Following) and phase.clean and worse):
             return followed(self._tracker)
         self._go_back(self._tracker.refute(phase))
