@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.batch import GAP, Batch
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.effort_lag import contact_lag
@@ -58,7 +60,7 @@ class Part(NamedTuple):
     """Samples of which some are informative, or that rest shortly after such ones."""
 
     samples: Samples
-    moving: bool
+    informative: int
 
 
 class Past:
@@ -84,6 +86,11 @@ class Past:
         """Whether a choice is still to come."""
         return self._asked < len(_WINDOWS)
 
+    @property
+    def diagnostics(self) -> Iterable[Diagnostic]:
+        """What was found of what samples go through."""
+        return () if self.second is None else self.second.diagnostics
+
     def filtered(self, samples: Samples) -> Samples:
         """Return the samples to learn from when others came in."""
         return samples if self.second is None else self.second.push(samples)
@@ -106,13 +113,19 @@ class Past:
         if informative:
             self._moved = float(samples.time[-1])
         if samples.time[0] - self._moved < _REST:
-            self.parts.append(Part(samples, informative > 0))
+            self.parts.append(Part(samples, informative))
             self._samples += informative
 
     def clear(self) -> None:
         """Drop all samples: they are of another robot, or another time."""
         self._samples, self._moved = 0, -np.inf
         self.parts = []  # a new list, by which an `Answer` tells
+
+    def drop_since(self, time: float) -> None:
+        """Drop the samples from a time [s] on: something else was learned since."""
+        kept = [part for part in self.parts if part.samples.time[-1] < time]
+        self.clear()
+        self.parts, self._samples = kept, sum(part.informative for part in kept)
 
     def question(self, robot: Robot, config: OnlineConfig) -> Question | None:
         """Return the next choice if the samples suffice for it, which counts as made then."""
@@ -179,7 +192,7 @@ class Question:
         regression, second = make_regression(self.robot), None
         past, config = self.past[: self.count], self.config
         parts = [part.samples for part in past]
-        telling = [part.samples for part in past if part.moving]
+        telling = [part.samples for part in past if part.informative]
         choice = self._low_pass(parts)
         if choice is not None:
             second = SecondFilter(choice, rate_of(parts), config.cutoff)

@@ -12,7 +12,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.rows import Regression, Rows, uncut_rows
 from sysid_core.dynamics.sums import Places
-from sysid_core.effort_scales import EffortScales, RecentEfforts
+from sysid_core.effort_scales import EffortChecks, EffortScales, RecentEfforts
 from sysid_core.estimation import (
     Constraints,
     Estimate,
@@ -86,8 +86,7 @@ class Learner:
         self._learned = self.window.learned
         # Rows (G,) that stood for an independent one in the newest request
         self._correlation = np.full(len(regression.groups), LEAST_CORRELATION)
-        # Of groups whose torque was certainly wrong and has not been shown to be right since: a
-        # motion that shows less of it mends nothing
+        # Of torques that were certainly wrong and have not been shown to be right since
         self.suspects: dict[int, TorqueVerdict] = {}
         self.fault = ""  # Why the newest request has no estimate; empty if it has one
         # time, informative_time: [s] of the newest sample, and of the newest that rows came from.
@@ -129,6 +128,8 @@ class Learner:
         """Let solutions of requests made so far be out of date."""
         self.epoch += 1
         self.verdicts: dict[int, TorqueVerdict] = {}  # The newest on each group's torque
+        self._checks: TorqueChecks | None = None
+        self._scales: EffortScales | None = None
 
     def _renew_scores(self) -> None:
         span = self.config.samples(SCORED)
@@ -258,7 +259,6 @@ class Learner:
             return None
         self._solved_at = self.informative
         self._learned = statistics = self.window.learned
-        groups = self.regression.groups
         colour = np.maximum(self.colours.used.factor, LEAST_CORRELATION)
         nominal = self._nominal
         if self.estimate is not None:
@@ -270,7 +270,7 @@ class Learner:
         problem = Problem(
             self.robot.layout,
             self.regression.base,
-            groups,
+            self.regression.groups,
             statistics,
             self._prior,
             self._constraints,
@@ -282,13 +282,7 @@ class Learner:
             chosen = estimator(self.config.method, tolerance=_TOLERANCE, covariance="diagonal")
             self._solver = chosen.prepare(problem)
             self._unanchored = Unanchored(problem)
-            self._checks = self._scales = None
-            if self.regression.per_joint:
-                loads = PayloadEstimator(self.regression, self.config.payload)
-                self._checks = TorqueChecks(problem, loads.likely_tool)
-            else:
-                self._scales = EffortScales(self.robot, problem)
-        checks = self._efforts.checks(self._scales) if self._scales else self._checks
+        due = self._due(opening) if judging and self.window.fill >= 1.0 else ()
         return Request(
             problem,
             self._solver,
@@ -296,10 +290,20 @@ class Learner:
             self.epoch,
             colour,
             self._unanchored,
-            checks,
-            self._due(opening) if judging and self.window.fill >= 1.0 else (),
+            self._checks_of(problem) if due else None,
+            due,
             not self.verdicts,
         )
+
+    def _checks_of(self, problem: Problem) -> TorqueChecks | EffortChecks | None:
+        """Return what judges the torques, which expects the friction of the first full window."""
+        if not self.regression.per_joint:
+            self._scales = self._scales or EffortScales(self.robot, problem)
+            return self._efforts.checks(self._scales)
+        if self._checks is None:
+            loads = PayloadEstimator(self.regression, self.config.payload)
+            self._checks = TorqueChecks(problem, loads.likely_tool)
+        return self._checks
 
     def _due(self, opening: bool) -> tuple[int, ...]:
         """Return the joints whose torques are to be judged now."""

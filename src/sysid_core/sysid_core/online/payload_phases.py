@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.colour import LAG
@@ -133,6 +135,8 @@ class Former(NamedTuple):
     model: ModelInUse
     learned: Statistics | None
     """What it was learned from, where the robot is again as it was; None: it changed for good."""
+    until: float = -np.inf
+    """Time [s] until which samples are of this model."""
 
 
 Phase = Starting | Watching | Alarmed | Following

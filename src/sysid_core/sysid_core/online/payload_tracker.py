@@ -127,7 +127,7 @@ class PayloadTracker:
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
         if found is None and alarm and alarm.clear:
-            self.former = Former(before.reference, alarm.learned)
+            self.former = Former(before.reference, alarm.learned, alarm.since - LONGEST)
         if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
@@ -147,7 +147,7 @@ class PayloadTracker:
         newest = next(window.newest(self._spans.samples(_BACK)))
         if judged(self._estimator, newest, model, colours) is None:
             self.phase = alarm.before
-            self.former = Former(model, alarm.learned)
+            self.former = Former(model, alarm.learned, alarm.since - LONGEST)
             return
         self.phase = Starting()
         colours.clear()
@@ -180,7 +180,7 @@ class PayloadTracker:
     def _without(self, phase: Following) -> Former:
         """Forget the load that is followed; returns the robot alone."""
         self.carried, self.attached = None, False
-        return Former(phase.empty.model, phase.before.shifted(-phase.shift))
+        return Former(phase.empty.model, phase.before.shifted(-phase.shift), phase.started)
 
     def _misses(self, carried: Following | None, window: SlidingWindow, time: float) -> bool:
         """Tell whether a load that is attached is gone."""

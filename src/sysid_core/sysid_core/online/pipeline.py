@@ -23,6 +23,7 @@ from sysid_core.online.payload_phases import Alarmed, Following, Former
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.spans import LONGEST
 from sysid_core.online.summary import alarmed, followed, refuted, summary, unsolved
 from sysid_core.online.torque_checks import TorqueVerdict
 from sysid_core.online.update import KnownBase, ModelInUse, Request, Solution, Update
@@ -130,10 +131,8 @@ class OnlineIdentifier:
             informative += count
             if self._tracker.listening:
                 self._tracker.push(self._loads.statistics(rows, self._model.parameters), count)
-        if self._followed or self._tracker.attached:
-            self._past.clear()
-        else:  # an alarm may pass, and nothing is chosen while it lasts
-            self._past.add(fresh, informative)
+        if self.config.cutoff > 0.0 and not (self._followed or self._tracker.attached):
+            self._past.add(fresh, informative)  # also in an alarm, which may pass
 
     def snapshot(self) -> Request | None:
         """Return the solve that the present data ask for; None without informative new ones."""
@@ -224,7 +223,6 @@ class OnlineIdentifier:
             decision = self._follow(scores)
         else:
             self._act(decision, estimate)
-        filtered = () if self._past.second is None else self._past.second.diagnostics
         changed, self._told = self._revision != self._told, self._revision
         return summary(
             self._learner,
@@ -232,7 +230,7 @@ class OnlineIdentifier:
             self._model,
             decision,
             scores,
-            (*self._notes, *filtered),
+            (*self._notes, *self._past.diagnostics),
             revision=self._revision,
             changed=changed,
         )
@@ -298,6 +296,7 @@ class OnlineIdentifier:
         self._go_back(tracker.former)
         if isinstance(tracker.phase, Following):
             learner.forget()
+            self._past.drop_since(learner.time - tracker.detected_after - LONGEST)
         return True
 
     def _go_back(self, former: Former | None) -> bool:
@@ -309,8 +308,7 @@ class OnlineIdentifier:
         self._changed_at = self._learner.time
         self._robot_changed |= former.learned is None
         self._learner.forget()
-        self._past.clear()
-        self._pose()
+        self._past.drop_since(former.until)
         if former.learned is not None:
             self._learner.window.adopt_memory(former.learned)
         return True
@@ -325,12 +323,14 @@ class OnlineIdentifier:
         except EstimationError as error:
             self._notes = [unsolved(error)]
         if self._go_back(tracker.put_back(phase, learner.window, learner.time)):
+            self._pose()
             return
         self._use(with_load(self._loads, phase, self._model.std))
         learner.propose(self._model.parameters)
         self._changed_at = learner.time
         if tracker.settled(phase, learner.time):
             learner.window.adopt_memory(tracker.finish(phase))
+            self._past.clear()
             self._pose()
 
     def _pose(self) -> None:
@@ -346,4 +346,5 @@ class OnlineIdentifier:
         if not (isinstance(phase, Following) and phase.clean and worse):
             return followed(self._tracker)
         self._go_back(self._tracker.refute(phase))
+        self._pose()
         return refuted(float(used), float(nominal))

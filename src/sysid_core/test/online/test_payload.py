@@ -693,6 +693,17 @@ def test_a_push_leaves_the_model_as_it_was(
     assert max(errors) < 1.5 * before
 
 
+def test_a_push_costs_the_choice_of_friction_no_samples_but_its_own(
+    panda: Arm, learned: OnlineIdentifier
+) -> None:
+    identifier = deepcopy(learned)
+    identifier.configure(replace(identifier.config, cutoff=30.0))
+    run(identifier, pushed(panda.samples(12.0, 24.0, noise=0.05), 16.0, 17.0))
+    time = np.concatenate([part.samples.time for part in identifier._past.parts])
+    assert ((time < 14.0).sum(), (time > 21.995).sum()) == (200, 200)
+    assert not ((time > 15.9) & (time < 17.0)).any()
+
+
 def test_a_push_that_stays_is_learned(panda: Arm, learned: OnlineIdentifier) -> None:
     updates = run(deepcopy(learned), pushed(panda.samples(12.0, 24.0, noise=0.05), 13.0, 24.0))
     truth = panda.truth.copy()
