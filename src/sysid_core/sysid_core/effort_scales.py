@@ -121,6 +121,7 @@ class EffortScales:
 
     def __init__(self, robot: Robot, problem: Problem) -> None:
         self._driven = [(int(j), robot.joint_names[j]) for j in np.flatnonzero(robot.actuated)]
+        self._limits = robot.limits.effort
         self._mean = problem.base.project(problem.prior.mean)
         self._precision, _ = inverse(Unanchored(problem).likely)
 
@@ -132,10 +133,12 @@ class EffortScales:
             return {}
         left = self._fit(sums, least, least).error(0, 1.0) * least / sums.count
         fit = self._fit(sums, left, least)
-        rows, still = sums.count / colour, STILL**2 * float(power.max())
+        rows = sums.count / colour
+        # a finger may be so weak beside a knee
+        still = (STILL * np.minimum(self._limits, power.max() ** 0.5)) ** 2
         return {
-            j: stuck_torque(name, float(power[j]) ** 0.5, still**0.5)
-            if power[j] < still
+            j: stuck_torque(name, float(power[j]) ** 0.5, float(still[j]) ** 0.5)
+            if power[j] < still[j]
             else _verdict(name, fit, j, rows)
             for j, name in self._driven
         }

@@ -18,10 +18,11 @@ from sysid_core.errors import SysidError
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.friction_filter import sign_factor
 from sysid_core.online.learner import Learner
-from sysid_core.online.second_filter import SecondFilter, choose_filter, rate_of
+from sysid_core.online.second_filter import SecondFilter, choose_filter, leaves_enough, rate_of
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
+from sysid_core.rungs import STEP
 from sysid_core.signals.cutoff import CutoffChoice, highest_cutoff
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.signals.synchronise import SynchroniseReport
@@ -217,9 +218,11 @@ class Question:
         if not self.choices.low_pass:
             return None
         regression = make_regression(self.robot)  # which takes on a load
-        if self.robot.floating:
+        lower = self.lower and self.robot.description.signals.cutoff is None
+        lower = lower and leaves_enough(parts, self.config, self.config.cutoff / STEP)
+        if self.robot.floating and not lower:
             return self._contact_lag(regression, Samples.concatenate(parts))
-        return choose_filter(regression, parts, self.config, self._terms, self.lower)
+        return choose_filter(regression, parts, self.config, self._terms, lower)
 
     def _contact_lag(self, regression: Regression, samples: Samples) -> CutoffChoice | None:
         """Return the cut-off of the samples with a lag of their efforts, if moving them pays."""

@@ -168,8 +168,6 @@ class Learner:
         self._renew_epoch()
         self._forgot = self.informative
 
-    # -- data in ----------------------------------------------------------------------------
-
     def usable(self, samples: Samples) -> Samples:
         """Leave out samples that cannot be measurements, and what is cut off; count them."""
         samples, left_out = usable_samples(self.robot, samples)
@@ -205,9 +203,7 @@ class Learner:
                     self.colours.judging.push(learned.rows, judging_base, learned.samples)
                 if self.regression.per_joint:
                     self.saturation.push(learned.rows, self._nominal_base, learned.samples)
-                else:
-                    self._efforts.push(learned.rows, part.effort)
-                self.window.push(*learned)
+                self._keep(learned, part)
                 yield learned
 
     def relearn(self, samples: Samples) -> None:
@@ -215,7 +211,12 @@ class Learner:
         for part in self._blocks(samples):
             learned = self._rows(part)
             if learned.samples:
-                self.window.push(*learned)
+                self._keep(learned, part)
+
+    def _keep(self, learned: Learned, samples: Samples) -> None:
+        self.window.push(*learned)
+        if not self.regression.per_joint:
+            self._efforts.push(learned.rows, samples.effort)
 
     def _blocks(self, samples: Samples) -> Iterator[Samples]:
         size = max(1, self.config.sliding_window.samples // 20)
@@ -241,8 +242,6 @@ class Learner:
             self.informative_time = float(samples.time[-1])
             self.informative += learned.samples
         return learned
-
-    # -- solving ----------------------------------------------------------------------------
 
     @property
     def windows(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import GAP, Batch
 from sysid_core.diagnostics import Diagnostic
@@ -22,14 +23,18 @@ from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff
 from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import effort_lag
+from sysid_core.signals.rotation import continuous
 from sysid_core.signals.synchronise import SynchroniseReport
 from sysid_core.signals.timing import estimate_clock, split_at_gaps
 from sysid_core.solving import Posing
 
-__all__ = ["SecondFilter", "choose_filter", "rate_of"]
+__all__ = ["SecondFilter", "choose_filter", "leaves_enough", "rate_of"]
 
 _WORTH = float(np.log(1.5))
 """Log ratio of errors by which a lower cut-off must predict better: it delays all samples."""
+_KEPT = 0.7
+"""Share of the samples that it must leave: contacts that come and go cut them into runs, of which
+it takes the ends."""
 _BESIDE = 2
 """Samples on either side that an interpolated one rests on."""
 
@@ -91,7 +96,7 @@ class SecondFilter:
         follows = held is not None and 0.0 < run.time[0] - held.time[-1] <= GAP / self._chain.rate
         if held is not None and follows:
             run = Samples.concatenate([held, run])
-        if run.base_pose is not None:
+        if self.choice.cutoff >= self._chain.behind:
             return self._with_efforts_earlier(run, follows=follows)
         self._held = run.select(slice(max(0, len(run) - 2 * self._reach), None))
         if len(run) <= 2 * self._reach:
@@ -99,14 +104,14 @@ class SecondFilter:
         grid = _grid(run)
         if self.choice.lag:
             grid = grid.with_efforts_earlier(self.choice.lag)
-        inner = {name: values[self._inner] for name, values in grid.joints.items()}
-        return filter_grid(Grid(grid.time[self._inner], inner, {}), self._chain).samples
+        joints, sensors = (
+            {name: values[self._inner] for name, values in signals.items()}
+            for signals in (grid.joints, grid.sensors)
+        )
+        return filter_grid(Grid(grid.time[self._inner], joints, sensors), self._chain).samples
 
     def _with_efforts_earlier(self, run: Samples, *, follows: bool) -> Samples:
-        """Move the efforts of a floating robot, whose other sensors no second low-pass filters.
-
-        Few samples are lost at the ends of a run, which contacts cut often.
-        """
+        """Move the efforts alone: few samples are lost at the ends of a run."""
         first = self._first if follows else self._before
         last = max(first, len(run) - self._after)
         kept = max(0, last - self._before - _BESIDE)
@@ -122,7 +127,17 @@ def _grid(samples: Samples) -> Grid:
     joints = {"position": samples.position, "effort": samples.effort}
     if samples.cut_off is not None:
         joints["cut_off"] = samples.cut_off.astype(np.float64)
-    return Grid(samples.time, joints, {})
+    sensors: dict[str, FloatArray] = {}
+    if samples.base_pose is not None and samples.base_twist is not None:
+        pose, orientation = np.split(samples.base_pose, [3], axis=1)
+        sensors["base"] = np.hstack([pose, continuous(orientation), samples.base_twist])
+    if samples.base_acceleration is not None:
+        sensors["base_acceleration"] = samples.base_acceleration
+    if samples.contacts is not None:
+        sensors["contacts"] = samples.contacts.astype(np.float64)
+    if samples.wrenches is not None:
+        sensors["wrenches"] = samples.wrenches.reshape(len(samples), -1)
+    return Grid(samples.time, joints, sensors)
 
 
 def choose_filter(
@@ -151,8 +166,6 @@ def choose_filter(
         None where neither clearly predicts better.
     """
     samples = Samples.concatenate(parts)
-    if samples.wrenches is not None:  # which torques rest on, too
-        return None
 
     def settle(_: Regression, batch: Batch) -> Regression:
         # those of another cut-off would be kept
@@ -167,8 +180,19 @@ def choose_filter(
         return None
     if not lower:
         best = replace(choice, lag=best.lag)
+    elif not leaves_enough(parts, config, best.cutoff):
+        return None
     found = settled is not None and (best.cutoff < config.cutoff or best.lag != 0.0)
     return best if found else None
+
+
+def leaves_enough(parts: Sequence[Samples], config: OnlineConfig, cutoff: float) -> bool:
+    """Whether a lower cut-off [Hz] leaves most of live samples."""
+    samples = Samples.concatenate(parts)
+    rate = rate_of(parts)
+    edges = 2 * support(rate, ChainConfig(rate, cutoff, behind=config.cutoff).remaining)
+    runs = (run.stop - run.start for run in split_at_gaps(samples.time, GAP / rate))
+    return sum(max(0, run - edges) for run in runs) >= _KEPT * len(samples)
 
 
 def rate_of(parts: Sequence[Samples]) -> float:
@@ -190,7 +214,7 @@ def _aligned(regression: Regression, samples: Samples, cutoff: float) -> Aligned
         rate,
         choice,
         recording,
-        SignalConfig(velocity="differentiated"),
+        SignalConfig(),
         (),
         SynchroniseReport(),
         (),

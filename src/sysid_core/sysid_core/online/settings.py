@@ -62,8 +62,8 @@ class OnlineConfig:
     low_pass: str = parameter(
         "chosen",
         "Low-pass behind that of the samples: `chosen`, lower, with efforts moved in time, where "
-        "data then predict torque better (robots on a fixed base whose description names no "
-        "cut-off; on legs, efforts are only moved), or `described`",
+        "data then predict torque better (where the description names no cut-off; robots that "
+        "walk keep theirs, and their efforts are moved), or `described`",
         choices=("chosen", "described"),
         read_only=True,
     )

@@ -37,7 +37,8 @@ class Grid(NamedTuple):
     """Each (n, nj): `position`, and `velocity` and `effort` where measured, in joint order and SI
     units; `cut_off` as of `Samples`."""
     sensors: Mapping[str, FloatArray]
-    """Each (n, nc) rows of the sensors that were there, by name; NaN where one was silent."""
+    """Each (n, nc) rows of the sensors that were there, by name; NaN where one was silent. What
+    went through the chain already has its `base_acceleration`, too."""
 
     def without(self, name: str) -> Grid:
         """Return the grid less one sensor."""
@@ -153,8 +154,11 @@ def filter_grid(grid: Grid, config: ChainConfig, *, every: int = 1) -> Filtered:
         filtered = smooth(base)
         moved = base_motion(filtered, measured=config.base_measured)
         pose = np.hstack([filtered.value[:, :3], normalised(filtered.value[:, 3:7])])
+        acceleration = moved.acceleration
+        if (known := grid.sensors.get("base_acceleration")) is not None:
+            acceleration = smooth_value(known)
         samples = replace(
-            samples, base_pose=pose, base_twist=moved.twist, base_acceleration=moved.acceleration
+            samples, base_pose=pose, base_twist=moved.twist, base_acceleration=acceleration
         )
     if (wrenches := grid.sensors.get("wrenches")) is not None:
         flat = smooth_value(wrenches)

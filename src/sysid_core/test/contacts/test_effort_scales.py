@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,9 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.effort_scales import EffortScales, EffortSums, RecentEfforts
 from sysid_core.estimation import Problem
 from sysid_core.online.gate import GateState
+from sysid_core.online.learner import Learner
 from sysid_core.online.pipeline import OnlineIdentifier
+from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import TorqueVerdict, refusing
 from sysid_core.priors import default_constraints, default_prior
 from sysid_core.recording import Samples
@@ -117,6 +120,15 @@ def test_noise_in_place_of_an_effort_is_named_at_every_joint(
     assert verdict.finding.kind == "torque_noise"
 
 
+def test_a_weak_joint_beside_strong_ones_is_not_stuck(solo12: Robot, walk: Samples) -> None:
+    """A finger of 1e-5 of a knee's torque moves as it should."""
+    limits = solo12.limits._replace(effort=np.r_[1e-3, solo12.limits.effort[1:]])
+    weak = copy(solo12)
+    weak.limits = limits
+    found = [verdicts(robot, scaled(walk, 0, 1e-5))[0].finding for robot in (solo12, weak)]
+    assert [one is not None and one.kind == "torque_stuck" for one in found] == [True, False]
+
+
 def test_right_efforts_are_shown_to_be(solo12: Robot, walk: Samples) -> None:
     found = verdicts(solo12, walk)
     assert not refusing(found, in_use=True)
@@ -171,6 +183,18 @@ def test_old_efforts_fade(solo12: Robot, walk: Samples) -> None:
     assert not checks.judge(nothing, np.array([20.0]), ())
     recent.clear()
     assert recent.checks(scales(solo12)) is None
+
+
+def test_who_learns_again_knows_the_efforts(solo12: Robot, walk: Samples) -> None:
+    """A lower low-pass starts with the samples that were filtered before."""
+    regression, config = ContactRegression(solo12), OnlineConfig(window=1.0)
+    first, learner = (Learner(solo12, regression, config) for _ in range(2))
+    list(first.learn(walk, regression.base.project(solo12.nominal), None))
+    learner.relearn(walk)
+    learner.succeed(first, lasts=False)
+    request = learner.request()
+    assert request is not None
+    assert request.verdicts()
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])

@@ -14,7 +14,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.contacts.condition import condition_contacts
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.replay import replay, stream_settings_for
-from sysid_core.online.second_filter import SecondFilter, rate_of
+from sysid_core.online.second_filter import SecondFilter, leaves_enough, rate_of
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
@@ -106,6 +106,38 @@ def test_efforts_of_a_floating_robot_move_alone(lag: float) -> None:
     together = Samples.concatenate(parts)
     np.testing.assert_array_equal(together.time, whole.time)
     np.testing.assert_allclose(together.effort, whole.effort, atol=1e-12)
+
+
+def test_all_sensors_of_a_floating_robot_pass_a_lower_low_pass() -> None:
+    calm = _walking(np.arange(400) / RATE)
+    shake = 0.5 * np.sin(2.0 * np.pi * 25.0 * calm.time)[:, None]
+    turned = np.repeat([1.0, -1.0], 200)[:, None]  # quaternions may flip their sign
+    pose, twist = np.asarray(calm.base_pose), np.asarray(calm.base_twist)
+    shaken = replace(
+        calm,
+        base_pose=np.hstack([pose[:, :3], turned * pose[:, 3:]]),
+        base_twist=twist + shake,
+        base_acceleration=3.0 * twist + shake,
+        wrenches=np.repeat((twist + shake)[:, None], 2, axis=1),
+    )
+    out = SecondFilter(_choice(5.0), RATE, BEFORE).push(shaken)
+    assert len(out) > 350
+    there = np.searchsorted(calm.time, out.time)
+    wrenches = np.repeat(twist[there, None], 2, axis=1)
+    np.testing.assert_allclose(np.asarray(out.base_twist), twist[there], atol=5e-3)
+    np.testing.assert_allclose(np.asarray(out.base_acceleration), 3.0 * twist[there], atol=1e-2)
+    np.testing.assert_allclose(np.asarray(out.wrenches), wrenches, atol=5e-3)
+    np.testing.assert_allclose(abs(np.asarray(out.base_pose)), abs(pose[there]), atol=1e-9)
+    np.testing.assert_array_equal(np.asarray(out.contacts), np.asarray(calm.contacts)[there])
+
+
+@pytest.mark.parametrize(("longest", "enough"), [(4.0, True), (0.25, False)])
+def test_a_low_pass_must_leave_most_samples(longest: float, enough: bool) -> None:
+    """Feet that come and go leave short runs."""
+    time = np.arange(400) / RATE
+    time += 0.05 * np.floor(time / longest)
+    config = OnlineConfig(sample_rate=RATE, cutoff=BEFORE)
+    assert leaves_enough([_walking(time)], config, 10.0) is enough
 
 
 @pytest.mark.parametrize("steps", [0, 2])
