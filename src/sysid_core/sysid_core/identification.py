@@ -14,6 +14,7 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
+from sysid_core.disturbances import find_disturbances
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -185,13 +186,17 @@ def _identified(
     if options.start is not None:
         options.start.check(regression)
     stream = RowStream(regression, gathered, options.still, named)
-    learned = stream.learn(STRETCHES, progress)
+    learned = stream.learn(2 * STRETCHES, progress)
+    stretches = [gathered.weighed(parts) for parts in learned.parts]
     _require_enough(regression, learned, named)
     progress("estimation", 0.0)
     with found_in(named):
-        found = _found(options, stream, gathered, learned)
+        found = _found(options, stream, stretches)
+    names = [source.name for source in sources]
+    noise, groups, batch = found.estimate.noise_std, regression.groups, gathered.batch
+    where = learned.edges, batch.samples, gathered.source
+    notes += map(str, find_disturbances(stretches, *where, noise, groups, names))
     if len(sources) > 1:
-        names = [source.name for source in sources]
         recordings = [Sums.total(p).statistics() for p in zip(*learned.parts, strict=True)]
         notes += check_agreement(found.solved.problem, recordings, found.estimate, names)
     progress("estimation", 1.0)
@@ -206,11 +211,9 @@ class _Found(NamedTuple):
     discrepancy: FloatArray
 
 
-def _found(
-    options: IdentifyConfig, stream: RowStream, gathered: Gathered, learned: Learned
-) -> _Found:
+def _found(options: IdentifyConfig, stream: RowStream, parts: Sequence[Sums]) -> _Found:
     regression, posing = stream.regression, options.posing
-    stretches = [gathered.weighed(parts) for parts in learned.parts]
+    stretches = [Sums.total(pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
     problem = posing.problem(regression, Sums.total(stretches).statistics())
     if options.estimator.needs_rows:
         problem = replace(problem, rows=stream.used_rows())

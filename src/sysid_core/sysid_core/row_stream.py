@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import (
     Batch,
     Progress,
@@ -43,6 +43,7 @@ class Learned(NamedTuple):
     """What the rows to learn from say."""
 
     parts: list[list[Sums]]  # Of each stretch, of each recording
+    edges: IndexArray  # First sample of each stretch, and the end of the last
     left_out: LeftOut
     rows: int  # Their number
 
@@ -115,7 +116,7 @@ class RowStream:
             k = int(np.searchsorted(cuts, start, side="right")) - 1
             parts[k][int(gathered.source[start])].add_rows(used)
         progress("regression", 1.0)
-        return Learned(parts, left_out, count)
+        return Learned(parts, cuts, left_out, count)
 
     def used_rows(self) -> Rows:
         """Return all rows to learn from at once, for estimators that look at each."""

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names the parts of a recording whose torques the rest of it does not explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.diagnostics import Diagnostic
+from sysid_core.dynamics.sums import Sums
+from sysid_core.estimation.noise import weighted_sums
+from sysid_core.recording import Samples
+
+__all__ = ["find_disturbances"]
+
+_FEWEST = 16
+"""Stretches with rows from which one can stand out."""
+_ROUNDS = 8  # In which what stands out loses its weight
+_BOUND = 2.0
+"""Ratio to the usual error from which a stretch counts less (Huber 1964)."""
+_SPREAD = 0.4
+"""Least standard deviation of log errors between stretches: speeds and postures differ."""
+_APART = 6.0
+"""Standard deviations by which a stretch stands out: friction of five real arms reaches 4.6."""
+_LEAST = 0.005
+"""Share of a torque that errors count for at least: a simulation's are rounding."""
+_NORMAL = 1.4826  # Standard deviation of a normal distribution over its median deviation
+_LOOSE = 1e-9
+"""Relative ridge that lets directions which nothing has shown be solved for."""
+
+
+def find_disturbances(
+    parts: Sequence[Sums],
+    edges: IndexArray,
+    samples: Samples,
+    source: IndexArray,
+    noise_std: FloatArray,
+    groups: Sequence[str],
+    names: Sequence[str],
+) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of stretches that were disturbed: touched, or with another load.
+
+    A person who leans on an arm, or a load that it carries for a while, is learned as part of the
+    robot. Each stretch's error is compared with those of all, by a model from which the stretches
+    that stand out lose their weight.
+
+    Parameters
+    ----------
+    parts : sequence of Sums
+        Of the rows of each stretch.
+    edges : (len(parts) + 1,)
+        First sample of each, and the end of the last.
+    samples, source : Samples, (n,)
+        The samples, and the number of the recording that each is from.
+    noise_std : (G,) [N·m]
+        By which the groups are weighed.
+    names : sequence of str
+        Of the recordings.
+    """
+    used = np.array([k for k, part in enumerate(parts) if part.count.any()], dtype=np.intp)
+    if len(used) < _FEWEST:
+        return ()
+    excess = _excess([parts[k] for k in used], noise_std)
+    spread = np.maximum(_NORMAL * np.nanmedian(np.abs(excess), axis=0), _SPREAD)
+    stands_out = np.nanmax(excess / spread, axis=1) > _APART
+    apart, rows = used[stands_out].tolist(), excess[stands_out]
+    if not apart:
+        return ()
+    spans = []
+    for _, run in groupby(enumerate(apart), lambda pair: pair[1] - pair[0]):
+        stretches = [k for _, k in run]
+        spans.append(_span(edges[stretches[0]], edges[stretches[-1] + 1] - 1, samples, source))
+    group = int(np.nanargmax(np.nanmax(rows, axis=0)))
+    where = ", ".join(_named(spans, names if len(names) > 1 else ()))
+    message = f"torques do not fit the rest of the recording ({where}), at worst by "
+    message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
+    hint = "if the robot slipped, was touched or carried a load there, cut that out of the data"
+    subject = groups[group] if len(groups) > 1 else ""
+    return (Diagnostic("disturbed", message, subject=subject, hint=hint),)
+
+
+def _excess(parts: Sequence[Sums], noise_std: FloatArray) -> FloatArray:
+    """Return the log errors (n, G) of stretches above the median's; NaN without rows.
+
+    They are zero for groups that too few stretches show.
+    """
+    count = np.array([part.count for part in parts])
+    power = np.sum([part.square for part in parts], axis=0) / np.maximum(count.sum(axis=0), 1.0)
+    seen, least = count > 0.0, np.maximum(_LEAST**2 * power, 1e-300)
+    weights, share = 1.0 / np.maximum(noise_std, 1e-150) ** 2, np.ones(len(parts))
+    for _ in range(_ROUNDS):
+        gram, moment = weighted_sums(Sums.total(parts, share).statistics(), weights)
+        size = np.sqrt(np.diagonal(gram))
+        size = np.where(size > 0.0, size, 1.0)
+        scaled = gram / size / size[:, None]
+        scaled.flat[:: len(scaled) + 1] += _LOOSE
+        base_vector = np.linalg.solve(scaled, moment / size) / size
+        squares = np.array([part.residual_square(base_vector) for part in parts])
+        mean = np.maximum(squares / np.maximum(count, 1.0), least)
+        logs = np.where(seen, 0.5 * np.log(mean), np.nan)
+        logs[:, seen.sum(axis=0) < _FEWEST] = 0.0
+        excess: FloatArray = logs - np.nanmedian(logs, axis=0)
+        beyond = np.nanmax(excess, axis=1) - np.log(_BOUND)
+        share = np.exp(-2.0 * np.maximum(beyond, 0.0))
+    return excess
+
+
+def _span(first: int, last: int, samples: Samples, source: IndexArray) -> tuple[int, float, float]:
+    """Return the recording, and start and end [s] in it, of samples from first to last."""
+    which = int(source[first])
+    own = np.flatnonzero(source == which)
+    start, last = samples.time[own[0]], min(last, int(own[-1]))
+    return which, samples.time[first] - start, samples.time[last] - start
+
+
+def _named(spans: Sequence[tuple[int, float, float]], names: Sequence[str]) -> Iterator[str]:
+    for which, start, end in spans:
+        of = f" of {names[which]}" if names else ""
+        yield f"{start:.1f} to {end:.1f} s{of}"

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a recording in which a robot was touched, or carried something, are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.arrays import FloatArray
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.recording import Recording
+from sysid_core.recordings import Source
+from sysid_core.robot import Robot
+
+PUSH = np.array([15.0, -25.0, 10.0, 3.0, 2.0, 0.5])  # [N·m]
+
+
+@pytest.fixture(scope="module")
+def calm(
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
+) -> Recording:
+    return make_recording(ur10, ur10_truth, duration=40.0, rate=200.0, noise=0.3, seed=5)
+
+
+def pushed(recording: Recording, *spans: tuple[float, float]) -> Recording:
+    time, effort = recording.time - recording.time[0], np.array(recording.effort)
+    for start, stop in spans:
+        effort[(time >= start) & (time < stop)] += PUSH
+    return replace(recording, effort=effort)
+
+
+def told(robot: Robot, data: Recording | Sequence[Source]) -> list[str]:
+    found = identify(robot, data, IdentifyConfig(train=1.0))
+    return [text for text in found.warnings if "do not fit the rest" in text]
+
+
+def test_an_undisturbed_recording_has_no_such_part(ur10: Robot, calm: Recording) -> None:
+    assert told(ur10, calm) == []
+
+
+def test_errors_that_are_rounding_are_none(
+    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
+) -> None:
+    exact = make_recording(ur10, ur10_truth, duration=20.0)
+    slight = pushed(exact, (4.0, 6.0))
+    effort = np.asarray(exact.effort)
+    effort = effort + 1e-3 * (np.asarray(slight.effort) - effort)
+    assert told(ur10, replace(exact, effort=effort)) == []
+
+
+@pytest.mark.parametrize("spans", [[(11.0, 12.0)], [(5.0, 6.5), (20.0, 29.0)]])
+def test_a_robot_that_was_touched_is_told_with_the_time(
+    ur10: Robot, calm: Recording, spans: list[tuple[float, float]]
+) -> None:
+    (text,) = told(ur10, pushed(calm, *spans))
+    named = text.split("(")[1].split(")")[0].split(", ")
+    assert len(named) == len(spans)
+    for part, (start, stop) in zip(named, spans, strict=True):
+        first, last = (float(number) for number in part.removesuffix(" s").split(" to "))
+        assert start - 1.4 < first <= start + 0.1
+        assert stop - 0.1 <= last < stop + 1.4
+
+
+def test_of_several_recordings_the_one_is_named(ur10: Robot, calm: Recording) -> None:
+    disturbed = replace(pushed(calm, (10.0, 13.0)), source="leant")
+    (text,) = told(ur10, [Source(replace(calm, source="calm")), Source(disturbed)])
+    assert text.count(" s of leant") == 1
+    assert "calm" not in text
