@@ -218,11 +218,15 @@ class Question:
         if not self.choices.low_pass:
             return None
         regression = make_regression(self.robot)  # which takes on a load
-        lower = self.lower and self.robot.description.signals.cutoff is None
-        lower = lower and leaves_enough(parts, self.config, self.config.cutoff / STEP)
-        if self.robot.floating and not lower:
+        if self.robot.floating and not self._lowers(parts):
             return self._contact_lag(regression, Samples.concatenate(parts))
-        return choose_filter(regression, parts, self.config, self._terms, lower)
+        return choose_filter(regression, parts, self.config, self._terms, self.lower)
+
+    def _lowers(self, parts: list[Samples]) -> bool:
+        """Whether the low-pass of a floating robot may be lower."""
+        if not self.lower or self.robot.description.signals.cutoff is not None:
+            return False
+        return leaves_enough(parts, self.config, self.config.cutoff / STEP)
 
     def _contact_lag(self, regression: Regression, samples: Samples) -> CutoffChoice | None:
         """Return the cut-off of the samples with a lag of their efforts, if moving them pays."""

@@ -96,7 +96,7 @@ class SecondFilter:
         follows = held is not None and 0.0 < run.time[0] - held.time[-1] <= GAP / self._chain.rate
         if held is not None and follows:
             run = Samples.concatenate([held, run])
-        if self.choice.cutoff >= self._chain.behind:
+        if run.base_pose is not None and self.choice.cutoff >= self._chain.behind:
             return self._with_efforts_earlier(run, follows=follows)
         self._held = run.select(slice(max(0, len(run) - 2 * self._reach), None))
         if len(run) <= 2 * self._reach:
@@ -180,7 +180,7 @@ def choose_filter(
         return None
     if not lower:
         best = replace(choice, lag=best.lag)
-    elif not leaves_enough(parts, config, best.cutoff):
+    elif regression.robot.floating and not leaves_enough(parts, config, best.cutoff):
         return None
     found = settled is not None and (best.cutoff < config.cutoff or best.lag != 0.0)
     return best if found else None
@@ -188,11 +188,11 @@ def choose_filter(
 
 def leaves_enough(parts: Sequence[Samples], config: OnlineConfig, cutoff: float) -> bool:
     """Whether a lower cut-off [Hz] leaves most of live samples."""
-    samples = Samples.concatenate(parts)
-    rate = rate_of(parts)
+    time = np.concatenate([part.time for part in parts])
+    rate = estimate_clock(time).rate
     edges = 2 * support(rate, ChainConfig(rate, cutoff, behind=config.cutoff).remaining)
-    runs = (run.stop - run.start for run in split_at_gaps(samples.time, GAP / rate))
-    return sum(max(0, run - edges) for run in runs) >= _KEPT * len(samples)
+    runs = (run.stop - run.start for run in split_at_gaps(time, GAP / rate))
+    return sum(max(0, run - edges) for run in runs) >= _KEPT * len(time)
 
 
 def rate_of(parts: Sequence[Samples]) -> float:
