@@ -135,11 +135,15 @@ class ContactForceQp:
             osqp: Any = import_module("osqp")
             self._solver = osqp.OSQP()
             weights = np.concatenate([self._weight, np.full(len(self._owner), self._force_weight)])
-            self._pattern = self._structure(A)
+            pattern = self._structure(A)
+            self._entries = (
+                pattern.indices,
+                np.repeat(np.arange(len(weights)), np.diff(pattern.indptr)),
+            )
             self._solver.setup(
                 P=scipy.sparse.diags(weights, format="csc"),
                 q=linear,
-                A=self._filled(A),
+                A=scipy.sparse.csc_matrix((A[self._entries], pattern.indices, pattern.indptr)),
                 l=low,
                 u=high,
                 verbose=False,
@@ -148,7 +152,7 @@ class ContactForceQp:
                 max_iter=_MAX_ITERATIONS,
             )
         else:
-            self._solver.update(q=linear, l=low, u=high, Ax=self._filled(A).data)
+            self._solver.update(q=linear, l=low, u=high, Ax=A[self._entries])
         with warnings.catch_warnings():
             # OSQP 1 announces a default that older versions do not know
             warnings.simplefilter("ignore", PendingDeprecationWarning)
@@ -161,9 +165,3 @@ class ContactForceQp:
         mask[: nv + forces, :nv] = True
         mask[:nv, nv:] = True
         return scipy.sparse.csc_matrix(mask)
-
-    def _filled(self, A: FloatArray) -> scipy.sparse.csc_matrix:
-        pattern = self._pattern
-        columns = np.repeat(np.arange(A.shape[1]), np.diff(pattern.indptr))
-        data = A[pattern.indices, columns]
-        return scipy.sparse.csc_matrix((data, pattern.indices, pattern.indptr), A.shape)

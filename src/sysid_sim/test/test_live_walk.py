@@ -55,6 +55,7 @@ def as_it_is(recording: Recording) -> Recording:
     return recording
 
 
+@cache
 def replayed(name: str, change: Change = as_it_is) -> Outcome:
     """Replay a changed recording of a walk."""
     run, told = walked(name), list[str]()
@@ -152,11 +153,19 @@ def test_contacts_from_torques_tell_the_same_as_their_topic(name: str) -> None:
 
 
 def samples_of(name: str, change: Change = as_it_is) -> Samples:
-    return stream_of(name, change)[1]
+    return streamed(name, change).samples
 
 
-def stream_of(name: str, change: Change = as_it_is) -> tuple[SampleStream, Samples]:
-    """Return a stream after a walk, and its samples."""
+class Streamed(NamedTuple):
+    """A stream after a walk, its samples and what it told."""
+
+    stream: SampleStream
+    samples: Samples
+    told: tuple[str, ...]
+
+
+@cache
+def streamed(name: str, change: Change = as_it_is) -> Streamed:
     run = walked(name)
     recording = change(run.recording)
     stream = SampleStream(run.robot, stream_settings_for(recording, run.robot))
@@ -179,7 +188,8 @@ def stream_of(name: str, change: Change = as_it_is) -> tuple[SampleStream, Sampl
             )
         )
     whole = [part for part in parts if len(part)]
-    return stream, Samples.concatenate(whole) if whole else parts[0]
+    samples = Samples.concatenate(whole) if whole else parts[0]
+    return Streamed(stream, samples, tuple(map(str, stream.take_diagnostics())))
 
 
 def test_the_inertial_sensor_halves_what_the_true_model_leaves() -> None:
@@ -213,36 +223,33 @@ def test_flags_that_come_back_are_used_again() -> None:
 
 
 def test_a_twist_in_the_world_frame_is_refused_and_told() -> None:
-    stream, samples = stream_of("solo12_trot", twist_in_the_world)
+    found = streamed("solo12_trot", twist_in_the_world)
     whole = samples_of("solo12_trot")
-    assert len(samples) < 0.5 * len(whole)
-    assert stream.counts["samples with unusable odometry"] > 0
-    assert any(
-        "world frame" in text and "REP-105" in text for text in map(str, stream.take_diagnostics())
-    )
+    assert len(found.samples) < 0.5 * len(whole)
+    assert found.stream.counts["samples with unusable odometry"] > 0
+    assert any("world frame" in text and "REP-105" in text for text in found.told)
 
 
 @pytest.mark.parametrize("change", [one_in_ten_flipped, all_in_the_air])
 def test_wrong_flags_are_told_with_the_foot(change: Change) -> None:
-    stream, _ = stream_of("spot_trot", change)
-    findings = list(map(str, stream.take_diagnostics()))
-    assert any("carries load without a contact flag" in text for text in findings)
+    told = streamed("spot_trot", change).told
+    assert any("carries load without a contact flag" in text for text in told)
 
 
 def test_a_good_walk_has_nothing_to_mend() -> None:
     for name in ("solo12_trot", "spot_trot"):
-        stream, _ = stream_of(name)
-        assert stream.take_diagnostics() == ()
-        assert stream.contact_source == "topic"
+        found = streamed(name)
+        assert found.told == ()
+        assert found.stream.contact_source == "topic"
 
 
 def test_missing_odometry_is_told() -> None:
     def gone(recording: Recording) -> Recording:
         return replace(recording, base=None)
 
-    stream, samples = stream_of("spot_trot", gone)
-    assert len(samples) == 0
-    assert any("publish 'odom'" in text for text in map(str, stream.take_diagnostics()))
+    found = streamed("spot_trot", gone)
+    assert len(found.samples) == 0
+    assert any("publish 'odom'" in text for text in found.told)
     with pytest.raises(DataError, match="record 'odom'"):
         replayed("spot_trot", gone)
 

@@ -22,7 +22,7 @@ def test_what_a_sway_hardly_shows_is_not_bent_to_its_noise() -> None:
     robot = load_robot(trot.robot)
     learned = run_scenario(sway, seed=SEED, duration=8.0)
     found = identify(robot, learned.recording)
-    walked = run_scenario(trot, seed=SEED, duration=6.0).recording
+    walked = run_scenario(trot, seed=SEED, duration=4.0).recording
     regression, rows, _ = rows_at_learned_cutoff(robot, walked, IdentifyConfig(), 8.0)
     matrix = np.vstack([block.matrix for block in rows.blocks])
 

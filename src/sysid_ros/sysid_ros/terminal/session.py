@@ -46,16 +46,31 @@ class Session:
         DataError
             If there is no such service or it does not answer in time.
         """
-        client = self.node.create_client(kind, service)
+        answer = self.ask_all(kind, [service], request, timeout)[0]
+        if isinstance(answer, DataError):
+            raise answer
+        return answer
+
+    def ask_all(
+        self, kind: Any, services: Sequence[str], request: Any, timeout: float
+    ) -> list[Any]:
+        """Return the answers of services of one type, asked at once; an error for each without."""
+        clients = [self.node.create_client(kind, service) for service in services]
         try:
-            if not client.wait_for_service(timeout_sec=timeout):
-                raise DataError(f"service '{service}' is not there: is its node running?")
-            future = client.call_async(request)
-            if not self.until(future.done, timeout):
-                raise DataError(f"service '{service}' did not answer within {timeout:g} s")
-            return future.result()
+            self.until(lambda: all(client.service_is_ready() for client in clients), timeout)
+            asked = [c.call_async(request) if c.service_is_ready() else None for c in clients]
+            self.until(lambda: all(future.done() for future in asked if future), timeout)
+            return [
+                DataError(f"service '{service}' is not there: is its node running?")
+                if future is None
+                else future.result()
+                if future.done()
+                else DataError(f"service '{service}' did not answer within {timeout:g} s")
+                for service, future in zip(services, asked, strict=True)
+            ]
         finally:
-            self.node.destroy_client(client)
+            for client in clients:
+                self.node.destroy_client(client)
 
     def topic_type(self, topic: str, timeout: float) -> str:
         """Return the type of a topic that somebody publishes.

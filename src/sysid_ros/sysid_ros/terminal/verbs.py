@@ -156,13 +156,15 @@ def _list(session: Session, args: argparse.Namespace) -> int:
 
     session.until(look, min(args.timeout, 1.0))
     own = session.node.get_fully_qualified_name()
-    for node in sorted(set(found) - {own}):
-        try:
-            names = _names(session, node, args.timeout)
-        except DataError as error:  # it may have ended meanwhile
-            print(f"{node}: {error}", file=sys.stderr)
-            continue
-        print("\n  ".join([f"{node}:", *names]))
+    nodes = sorted(set(found) - {own})
+    made = import_type("rcl_interfaces/srv/ListParameters", "srv")
+    services = [f"{node}/list_parameters" for node in nodes]
+    answers = session.ask_all(made, services, made.Request(), args.timeout)
+    for node, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, DataError):  # it may have ended meanwhile
+            print(f"{node}: {answer}", file=sys.stderr)
+        else:
+            print("\n  ".join([f"{node}:", *sorted(answer.result.names)]))
     return 0
 
 
