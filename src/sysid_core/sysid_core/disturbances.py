@@ -12,7 +12,7 @@ from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
-from sysid_core.recording import Samples
+from sysid_core.gathering import Gathered
 
 __all__ = ["find_disturbances"]
 
@@ -35,8 +35,7 @@ _LOOSE = 1e-9
 def find_disturbances(
     parts: Sequence[Sums],
     edges: IndexArray,
-    samples: Samples,
-    source: IndexArray,
+    gathered: Gathered,
     noise_std: FloatArray,
     groups: Sequence[str],
     names: Sequence[str],
@@ -53,8 +52,6 @@ def find_disturbances(
         Of the rows of each stretch.
     edges : (len(parts) + 1,)
         First sample of each, and the end of the last.
-    samples, source : Samples, (n,)
-        The samples, and the number of the recording that each is from.
     noise_std : (G,) [N·m]
         By which the groups are weighed.
     names : sequence of str
@@ -72,12 +69,15 @@ def find_disturbances(
     spans = []
     for _, run in groupby(enumerate(apart), lambda pair: pair[1] - pair[0]):
         stretches = [k for _, k in run]
-        spans.append(_span(edges[stretches[0]], edges[stretches[-1] + 1] - 1, samples, source))
+        spans.append(_span(edges[stretches[0]], edges[stretches[-1] + 1] - 1, gathered))
     group = int(np.nanargmax(np.nanmax(rows, axis=0)))
     where = ", ".join(_named(spans, names if len(names) > 1 else ()))
     message = f"torques do not fit the rest of the recording ({where}), at worst by "
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
-    hint = "if the robot slipped, was touched or carried a load there, cut that out of the data"
+    option = "'without' in the entry of a .yaml that lists the recordings"
+    if len(names) == 1:
+        option = " ".join(f"--without {start:.1f}:{end:.1f}" for _, start, end in spans)
+    hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
     subject = groups[group] if len(groups) > 1 else ""
     return (Diagnostic("disturbed", message, subject=subject, hint=hint),)
 
@@ -108,12 +108,14 @@ def _excess(parts: Sequence[Sums], noise_std: FloatArray) -> FloatArray:
     return excess
 
 
-def _span(first: int, last: int, samples: Samples, source: IndexArray) -> tuple[int, float, float]:
+def _span(first: int, last: int, gathered: Gathered) -> tuple[int, float, float]:
     """Return the recording, and start and end [s] in it, of samples from first to last."""
-    which = int(source[first])
-    own = np.flatnonzero(source == which)
-    start, last = samples.time[own[0]], min(last, int(own[-1]))
-    return which, samples.time[first] - start, samples.time[last] - start
+    which, time = int(gathered.source[first]), gathered.batch.samples.time
+    own = np.flatnonzero(gathered.source == which)
+    start, last = time[own[0]] - gathered.lead[which], min(last, int(own[-1]))
+    # outwards to the tenths that are printed, so that no disturbed sample is left
+    begin, end = np.floor(10.0 * (time[first] - start)), np.ceil(10.0 * (time[last] - start))
+    return which, float(begin) / 10.0, float(end) / 10.0
 
 
 def _named(spans: Sequence[tuple[int, float, float]], names: Sequence[str]) -> Iterator[str]:

@@ -42,10 +42,20 @@ class Gathered:
         Number of the recording that each sample is from.
     weights : (k,) [-]
         By which the rows of each recording count.
+    lead : (k,) [s]
+        From the start of each recording to its first sample.
     """
 
-    def __init__(self, batch: Batch, split: int, source: IndexArray, weights: FloatArray) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        split: int,
+        source: IndexArray,
+        weights: FloatArray,
+        lead: FloatArray,
+    ) -> None:
         self.batch, self.split, self.source, self.weights = batch, split, source, weights
+        self.lead = lead
 
     def weighed(self, parts: Sequence[Sums]) -> Sums:
         """Return the total of the recordings' sums, in which each counts by its weight."""
@@ -166,7 +176,10 @@ class Gathering:
             batch = _in_a_row(batch, parts)
         source = np.repeat([*numbers, *numbers], [len(part) for part in parts])
         weights = np.array([source.weight for source in self._sources])
-        return Gathered(batch, sum(splits), source, weights)
+        lead, began = np.zeros(len(weights)), {span.source: span.began for span in self._spans}
+        for number, whole in zip(numbers, wholes, strict=True):
+            lead[number] = whole.samples.time[0] - began[number]
+        return Gathered(batch, sum(splits), source, weights, lead)
 
     def _labelled(self, number: int, batches: Sequence[Batch]) -> Batch:
         """Join a recording's batches, with its load where any recording has one."""

@@ -193,9 +193,8 @@ def _identified(
     with found_in(named):
         found = _found(options, stream, stretches)
     names = [source.name for source in sources]
-    noise, groups, batch = found.estimate.noise_std, regression.groups, gathered.batch
-    where = learned.edges, batch.samples, gathered.source
-    notes += map(str, find_disturbances(stretches, *where, noise, groups, names))
+    noise, groups = found.estimate.noise_std, regression.groups
+    notes += map(str, find_disturbances(stretches, learned.edges, gathered, noise, groups, names))
     if len(sources) > 1:
         recordings = [Sums.total(p).statistics() for p in zip(*learned.parts, strict=True)]
         notes += check_agreement(found.solved.problem, recordings, found.estimate, names)

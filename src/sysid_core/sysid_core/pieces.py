@@ -67,6 +67,7 @@ class Span(NamedTuple):
     rate: float
     sensor_rate: float
     stretches: tuple[tuple[float, float], ...]  # [s] first and last of each without a gap
+    began: float  # [s] when the recording did
 
 
 class Aligning(NamedTuple):
@@ -111,7 +112,7 @@ def align_source(
             (max(float(grid.time[0]), part.start), min(float(grid.time[-1]), part.end))
             for grid in a.grids
         )
-        spans.append(Span(number, a.choice, a.rate, a.sensor_rate, stretches))
+        spans.append(Span(number, a.choice, a.rate, a.sensor_rate, stretches, part.origin))
         keep(piece)
         if not piece.whole:
             rows.append(_some_rows(part))

@@ -163,6 +163,7 @@ class Part(NamedTuple):
     # start, end: [s] the samples between them, `end` not included, are the part's own.
     start: float = -np.inf
     end: float = np.inf
+    origin: float = 0.0  # [s] of the recording's first joint state
 
 
 def cut(recording: Recording, rows: int, reach: float) -> Iterator[Part]:

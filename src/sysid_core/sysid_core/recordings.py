@@ -17,7 +17,7 @@ from sysid_core.inertia import from_mass_com_inertia
 from sysid_core.recording import ContactRecording, Part, Recording, cut
 from sysid_core.robot.model import Robot
 from sysid_core.untrusted import existing, read_yaml
-from sysid_core.values import built, items_of, mapping, positive, strings, text, vector
+from sysid_core.values import built, items_of, mapping, numbers, positive, strings, text, vector
 
 __all__ = ["PART_ROWS", "KnownLoad", "Source", "parse_load", "read_sources"]
 
@@ -70,6 +70,8 @@ class Source:
     contacts: tuple[str, ...] | None = None
     """Contacts that hold throughout, where none were recorded."""
     topic: str | None = None  # Of the joint states, if a bag has several
+    without: tuple[tuple[float, ...], ...] = ()
+    """First and last time [s], after its first joint state, of each part that is left out."""
 
     @property
     def name(self) -> str:
@@ -82,14 +84,34 @@ class Source:
         Raises
         ------
         DataError
-            If it cannot be read, or names contacts that the robot lacks.
+            If it cannot be read, names contacts that the robot lacks, or is to be left out where
+            it is not, or whole.
         """
         if isinstance(self.data, Recording):
             parts = cut(self.data, PART_ROWS, reach)
         else:
             parts = read_parts(self.data, joint_topic=self.topic, rows=PART_ROWS, reach=reach)
+        origin: float | None = None
+        length, left = 0.0, False
         for part in parts:
-            yield part._replace(recording=self._with_contacts(robot, part.recording))
+            recording = self._with_contacts(robot, part.recording)
+            if len(recording):
+                origin = float(recording.time[0]) if origin is None else origin
+                time = recording.time - origin
+                length = max(length, float(time[-1]))
+                for first, last in self.without:
+                    recording = recording.select((time < first) | (time > last))
+                    time = recording.time - origin
+            if len(recording) or not self.without:
+                left = True
+                yield part._replace(recording=recording, origin=origin or 0.0)
+        if not left or any(first > length for first, _ in self.without):
+            raise DataError(
+                "what is to be left out "
+                + ("begins after its end" if left else "leaves nothing")
+                + f": the recording lasts {length:.1f} s; give times in seconds after its start",
+                source=self.name,
+            )
 
     def _with_contacts(self, robot: Robot, recording: Recording) -> Recording:
         if self.contacts is None:
@@ -127,17 +149,22 @@ def parse_load(text: str) -> tuple[KnownLoad, bool]:
     return KnownLoad(body, mass, (x, y, z)), bool(com)
 
 
-def read_sources(paths: Sequence[Path], topic: str | None = None) -> list[Source]:
+def read_sources(
+    paths: Sequence[Path],
+    topic: str | None = None,
+    without: Sequence[tuple[float, float]] = (),
+) -> list[Source]:
     """Return the recordings that paths name: each a recording, or a YAML file that lists some.
 
     Such a file holds ``recordings``, a list of entries with ``data`` (a path, from the file's
     folder), and where wanted ``weight``, ``load`` (``body``, ``mass`` [kg], ``com`` [m]),
-    ``contacts`` (names of those that hold throughout) and ``topic``.
+    ``contacts`` (names of those that hold throughout), ``topic`` and ``without`` (a list of
+    pairs, start and end [s], of what is left out; of a single recording it may be given).
 
     Raises
     ------
     DataError
-        If such a file has another form.
+        If such a file has another form, or parts are to be left out of several recordings.
     """
     sources: list[Source] = []
     for path in paths:
@@ -145,7 +172,21 @@ def read_sources(paths: Sequence[Path], topic: str | None = None) -> list[Source
             sources += _listed(path, topic)
         else:
             sources.append(Source(path, topic=topic))
+    if without:
+        if len(sources) != 1:
+            raise DataError(
+                "--without belongs to one recording; of several give 'without: [[START, END]]' in "
+                "the entry of a .yaml that lists them"
+            )
+        sources[0] = replace(sources[0], without=tuple(without))
     return sources
+
+
+def _span(value: Any, where: str) -> tuple[float, ...]:
+    first, last = numbers(2)(value, where)
+    if not 0.0 <= first < last:
+        raise UnreadableError(f"'{where}' must be a start and a later end [s], got {value!r:.60}")
+    return first, last
 
 
 def _listed(path: Path, topic: str | None) -> list[Source]:
@@ -154,7 +195,7 @@ def _listed(path: Path, topic: str | None) -> list[Source]:
 
     load = built(KnownLoad, body=text, mass=positive, com=vector)
     named = {"data": data, "weight": positive, "load": load, "contacts": strings, "topic": text}
-    read = built(Source, **named)
+    read = built(Source, without=items_of(_span), **named)
 
     def entry(value: Any, where: str) -> Source:
         found: Source = read({"data": value} if isinstance(value, str) else value, where)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import FloatArray
-from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.errors import DataError
+from sysid_core.identification import Identification, IdentifyConfig, identify
 from sysid_core.recording import Recording
 from sysid_core.recordings import Source
 from sysid_core.robot import Robot
@@ -69,3 +70,42 @@ def test_of_several_recordings_the_one_is_named(ur10: Robot, calm: Recording) ->
     (text,) = told(ur10, [Source(replace(calm, source="calm")), Source(disturbed)])
     assert text.count(" s of leant") == 1
     assert "calm" not in text
+
+
+def test_what_is_left_out_is_not_learned_from(
+    ur10: Robot, ur10_truth: FloatArray, calm: Recording
+) -> None:
+    disturbed = pushed(calm, (5.0, 6.5), (20.0, 29.0))
+    spans = ((4.9, 6.6), (19.9, 29.1))
+    left, all_of_it, bare = (
+        identify(ur10, [source], IdentifyConfig(train=1.0))
+        for source in (Source(disturbed, without=spans), Source(disturbed), Source(calm))
+    )
+    assert not any("do not fit the rest" in text for text in left.warnings)
+
+    def error(found: Identification) -> float:
+        assert found.train is not None
+        return float(np.linalg.norm(found.estimate.parameters - ur10_truth))
+
+    assert error(left) < 1.5 * error(bare)
+    assert error(left) < 0.5 * error(all_of_it)
+
+
+def test_times_are_those_of_the_recording_whatever_was_left_out_before(
+    ur10: Robot, calm: Recording
+) -> None:
+    source = Source(pushed(calm, (30.0, 32.0)), without=((0.0, 6.0), (12.0, 14.0)))
+    (text,) = told(ur10, [source])
+    first, last = text.split("(")[1].removesuffix(" s)").split(" s)")[0].split(" to ")
+    assert 28.6 < float(first) <= 30.1
+    assert 31.9 <= float(last) < 33.4
+
+
+@pytest.mark.parametrize(
+    ("span", "words"), [((0.0, 99.0), "leaves nothing"), ((41.0, 42.0), "begins after its end")]
+)
+def test_a_part_that_cannot_be_left_out_is_refused(
+    ur10: Robot, calm: Recording, span: tuple[float, float], words: str
+) -> None:
+    with pytest.raises(DataError, match=words):
+        identify(ur10, [Source(calm, without=(span,))])

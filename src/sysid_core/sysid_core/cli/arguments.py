@@ -13,6 +13,7 @@ __all__ = [
     "add_number",
     "add_robot",
     "add_signals",
+    "add_without",
     "add_workers",
 ]
 
@@ -77,6 +78,30 @@ def add_signals(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="use what is usable of a faulty recording: leave out rows with NaN or inf, and take "
         "a clock that goes back as the start of another stretch",
+    )
+
+
+def _span(text: str) -> tuple[float, float]:
+    first, _, last = text.partition(":")
+    try:
+        span = float(first), float(last)
+    except ValueError:
+        span = -1.0, -1.0
+    if not 0.0 <= span[0] < span[1]:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a start and a later end, as 12:15.5")
+    return span
+
+
+def add_without(parser: argparse.ArgumentParser) -> None:
+    """Declare parts of a recording that are left out."""
+    parser.add_argument(
+        "--without",
+        metavar="START:END",
+        type=_span,
+        action="append",
+        default=[],
+        help="leave out what lies between these times [s] after the recording's start, as where "
+        "the robot was touched; can be repeated",
     )
 
 

@@ -12,6 +12,7 @@ from sysid_core.cli.arguments import (
     add_number,
     add_robot,
     add_signals,
+    add_without,
     add_workers,
 )
 from sysid_core.cli.subcommand import LateChoices, Subcommand
@@ -115,6 +116,7 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         "description alone; default: %(default)s",
     )
     add_estimator_settings(parser)
+    add_without(parser)
     add_signals(parser)
     add("--no-report", action="store_true", help="leave out the report")
     add_json(parser, "the estimate")
@@ -126,6 +128,7 @@ def _validate(parser: argparse.ArgumentParser) -> None:
     )
     add_data(parser)
     add_robot(parser, required=False)
+    add_without(parser)
     add_signals(parser)
     parser.add_argument(
         "--simulate",
@@ -142,6 +145,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
         )
     add_data(parser, required=False)
     add_robot(parser, required=False)
+    add_without(parser)
     add_signals(parser)
     add_json(parser, "the comparison")
 

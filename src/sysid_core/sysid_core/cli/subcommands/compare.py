@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.data is not None:
         robot = load_estimated_robot(first, args.robot)
         options = IdentifyConfig(lenient=args.lenient, signals=SignalConfig(cutoff=args.cutoff))
-        source = Source(args.data, topic=args.topic)
+        source = Source(args.data, topic=args.topic, without=tuple(args.without))
         torque = compare_torques(robot, source, first, second, options)
         warn(torque.warnings)
     agree = not (found.beyond or (torque is not None and torque.beyond))

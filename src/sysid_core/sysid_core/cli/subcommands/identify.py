@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     with progress_bar() as show:
         timing = _Timing(show)
         timing("reading", 0.0)
-        sources = read_sources(args.data, args.topic)
+        sources = read_sources(args.data, args.topic, args.without)
         bare = sources if args.load is None else sources[:-1]
         if not bare:
             raise DataError("--load needs a recording without the load, too: give it first")

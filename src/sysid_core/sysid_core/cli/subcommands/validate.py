@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         progress("signals", 0.0)
         found = validate(
             robot,
-            Source(args.data, topic=args.topic),
+            Source(args.data, topic=args.topic, without=tuple(args.without)),
             nominal,
             identified,
             options,
