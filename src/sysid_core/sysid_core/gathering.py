@@ -44,6 +44,8 @@ class Gathered:
         By which the rows of each recording count.
     lead : (k,) [s]
         From the start of each recording to its first sample.
+    names : tuple of str
+        Of the recordings.
     """
 
     def __init__(
@@ -53,9 +55,10 @@ class Gathered:
         source: IndexArray,
         weights: FloatArray,
         lead: FloatArray,
+        names: Sequence[str],
     ) -> None:
         self.batch, self.split, self.source, self.weights = batch, split, source, weights
-        self.lead = lead
+        self.lead, self.names = lead, tuple(names)
 
     def weighed(self, parts: Sequence[Sums]) -> Sums:
         """Return the total of the recordings' sums, in which each counts by its weight."""
@@ -179,7 +182,7 @@ class Gathering:
         lead, began = np.zeros(len(weights)), {span.source: span.began for span in self._spans}
         for number, whole in zip(numbers, wholes, strict=True):
             lead[number] = whole.samples.time[0] - began[number]
-        return Gathered(batch, sum(splits), source, weights, lead)
+        return Gathered(batch, sum(splits), source, weights, lead, [s.name for s in self._sources])
 
     def _labelled(self, number: int, batches: Sequence[Batch]) -> Batch:
         """Join a recording's batches, with its load where any recording has one."""

@@ -14,6 +14,8 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
+from sysid_core.changing_load import find_changing_load
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.disturbances import find_disturbances
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
@@ -192,14 +194,13 @@ def _identified(
     progress("estimation", 0.0)
     with found_in(named):
         found = _found(options, stream, stretches)
-    names = [source.name for source in sources]
     noise, groups = found.estimate.noise_std, regression.groups
-    notes += map(str, find_disturbances(stretches, learned.edges, gathered, noise, groups, names))
+    disturbed = find_disturbances(stretches, learned.edges, gathered, noise, groups)
     if len(sources) > 1:
         recordings = [Sums.total(p).statistics() for p in zip(*learned.parts, strict=True)]
-        notes += check_agreement(found.solved.problem, recordings, found.estimate, names)
+        notes += check_agreement(found.solved.problem, recordings, found.estimate, gathered.names)
     progress("estimation", 1.0)
-    return _judged(options, stream, gathered, found, notes), found.solved.tilt
+    return _judged(options, stream, gathered, found, notes, disturbed), found.solved.tilt
 
 
 class _Found(NamedTuple):
@@ -251,6 +252,7 @@ def _judged(
     gathered: Gathered,
     found: _Found,
     notes: list[str],
+    disturbed: tuple[Diagnostic, ...],
 ) -> Identification:
     regression, start = stream.regression, options.start
     (solved, estimate, discrepancy), robot = found, regression.robot
@@ -258,10 +260,12 @@ def _judged(
     nominal = np.array(robot.nominal if start is None else start.parameters)
     judged = stream.judge(nominal, estimate.parameters)
     loads: list[Load] = []
+    if not disturbed and options.only is None:
+        disturbed = find_changing_load(regression, gathered, judged.curves, options.still)
     if options.only is not None:
         loads = find_loads(regression, problem, solved.estimate, estimate, nominal, start)
     signals = gathered.batch.report
-    notes = [*signals.warnings, *notes, *map(str, solved.doubts)]
+    notes = [*signals.warnings, *notes, *map(str, disturbed), *map(str, solved.doubts)]
     return Identification(
         robot=robot,
         regression=regression,

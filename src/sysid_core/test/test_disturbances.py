@@ -109,3 +109,10 @@ def test_a_part_that_cannot_be_left_out_is_refused(
 ) -> None:
     with pytest.raises(DataError, match=words):
         identify(ur10, [Source(calm, without=(span,))])
+
+
+def test_what_one_joint_alone_shows_is_its_own(ur10: Robot, calm: Recording) -> None:
+    """As a joint's elasticity, which a motion excites for a while."""
+    effort = np.array(calm.effort)
+    effort[2000:2600, 3] += PUSH[3] * np.sin(2.0 * np.pi * 1.5 * calm.time[2000:2600])
+    assert told(ur10, replace(calm, effort=effort)) == []
