@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
@@ -26,8 +26,10 @@ _SPREAD = 0.4
 _APART = 4.5
 """Standard deviations by which a stretch stands out at two joints: a touch or a load acts on
 several. The second joint of five real arms reaches 2.7, of simulated ones 4.1."""
+_OF_SEVERAL = 9.0
+"""The same at one joint of several: what elastic joints leave reaches 8."""
 _ALONE = 6.0
-"""The same for a robot of one joint: friction of five real arms reaches 4.6 at one."""
+"""The same where all rows are of one group, as on legs."""
 _LEAST = 0.005
 """Share of a torque that errors count for at least: a simulation's are rounding."""
 _NORMAL = 1.4826  # Standard deviation of a normal distribution over its median deviation
@@ -63,17 +65,27 @@ def find_disturbances(
     excess = _excess([parts[k] for k in used], noise_std)
     spread = np.maximum(_NORMAL * np.nanmedian(np.abs(excess), axis=0), _SPREAD)
     order = np.sort(np.nan_to_num(excess / spread, nan=-np.inf), axis=1)
-    stands_out = order[:, -2] > _APART if len(groups) > 1 else order[:, 0] > _ALONE
-    apart, rows = used[stands_out].tolist(), excess[stands_out]
-    if not apart:
+    several = len(groups) > 1
+    certain = order[:, -1] > (_OF_SEVERAL if several else _ALONE)
+    if several:
+        certain |= order[:, -2] > _APART
+    apart = used[_reaching(certain, order[:, -1] > _APART)]
+    if not len(apart):
         return ()
-    where, option = whereabouts(gathered, edges, apart)
+    rows = excess[np.isin(used, apart)]
+    where, option = whereabouts(gathered, edges, apart.tolist())
     group = int(np.nanargmax(np.nanmax(rows, axis=0)))
     message = f"torques do not fit the rest of the recording ({where}), at worst by "
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
     hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
     subject = groups[group] if len(groups) > 1 else ""
     return (Diagnostic("disturbed", message, subject=subject, hint=hint),)
+
+
+def _reaching(certain: BoolArray, likely: BoolArray) -> BoolArray:
+    """Return what is certain (n,), and what is likely beside it: parts begin within a stretch."""
+    run = np.cumsum(np.diff(likely, prepend=False) != 0)
+    return certain | (likely & np.isin(run, run[certain & likely]))
 
 
 def whereabouts(

@@ -116,3 +116,15 @@ def test_what_one_joint_alone_shows_is_its_own(ur10: Robot, calm: Recording) -> 
     effort = np.array(calm.effort)
     effort[2000:2600, 3] += PUSH[3] * np.sin(2.0 * np.pi * 1.5 * calm.time[2000:2600])
     assert told(ur10, replace(calm, effort=effort)) == []
+
+
+def test_efforts_of_one_joint_that_stay_where_they_were_are_told(
+    ur10: Robot, calm: Recording
+) -> None:
+    effort = np.array(calm.effort)
+    effort[3100:4100, 1] = effort[3100, 1]
+    (text,) = told(ur10, replace(calm, effort=effort))
+    assert text.startswith("shoulder_lift_joint")
+    start, end = text.split("(")[1].split(" s)")[0].split(" to ")
+    assert 14.1 < float(start) <= 15.6
+    assert 20.4 <= float(end) < 21.9
