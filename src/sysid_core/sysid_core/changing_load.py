@@ -13,7 +13,7 @@ import pinocchio as pin
 from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import rest_speed
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.disturbances import whereabouts
+from sysid_core.disturbances import Disturbed, whereabouts
 from sysid_core.dynamics.rows import Regression
 from sysid_core.gathering import Gathered
 from sysid_core.online.intake import MODEL_ERROR
@@ -28,6 +28,7 @@ _EACH = 20  # samples of a window that are looked at
 _FEWEST = 16  # windows that tell of the load
 _TELLING = 0.1  # Share of the usual information from which a window does
 _RARE = 0.1  # Share of the windows below which some of them are no kind: see `disturbances`
+_MOST_OF_IT = 0.5  # Share of what is disturbed that a load must be held in
 _SEPARATE = 3.5
 """Distance of two kinds over the deviation within them: 2.7 where all masses are as likely, and
 3.7 or more where a load comes and goes. What friction leaves may be as far apart, but is small."""
@@ -36,33 +37,44 @@ _NORMAL = 1.4826  # Standard deviation of a normal distribution over its median 
 
 
 def find_changing_load(
-    regression: Regression, gathered: Gathered, curves: Sequence[Curve], still: float
+    regression: Regression,
+    gathered: Gathered,
+    curves: Sequence[Curve],
+    still: float,
+    disturbed: Disturbed,
 ) -> tuple[Diagnostic, ...]:
     """Return what is to be said of a load at the tool that comes and goes, as in daily work.
 
     A model between the two would be learned. The mass at the tool frame that explains what the
     model leaves is estimated in windows of a second; a load that comes and goes leaves two kinds
     of them. Of arms only; the curves are those of all joints, by the model that was learned.
+    What is said of what was `disturbed` is returned where there is no such load, or where that is
+    not held there: a push bends the model, which then errs elsewhere as for a load.
     """
     robot = regression.robot
     if not regression.per_joint or robot.floating or robot.linked:
-        return ()
+        return disturbed.said
     # the time of several recordings is that of each only in what is learned from
     count = gathered.split if len(gathered.names) > 1 else len(gathered.batch)
     samples = gathered.batch.samples.select(slice(count))
     masses = _masses(robot, samples, curves, still)
     if len(masses.mass) < _FEWEST:
-        return ()
+        return disturbed.said
     middle, gap, within = _two_kinds(masses.mass)
     heavy = masses.mass > middle
     rare = min(heavy.mean(), 1.0 - heavy.mean()) < _RARE
     if rare or gap <= _SEPARATE * within or gap * masses.share <= MODEL_ERROR:
-        return ()
+        return disturbed.said
     held = set(masses.window[heavy].tolist())
     for (first, last), both in zip(pairwise(masses.window), heavy[:-1] & heavy[1:], strict=True):
         if both:  # windows that tell nothing are as those around them
             held.update(range(first, last))
-    where, option = whereabouts(gathered, masses.edges, sorted(held))
+    edges = masses.edges
+    if disturbed.said:
+        window = np.searchsorted(edges, disturbed.samples, side="right") - 1
+        if np.isin(window, list(held)).mean() < _MOST_OF_IT:
+            return disturbed.said
+    where, option = whereabouts(gathered, edges, sorted(held))
     message = f"the tool seems to carry {gap:.2g} kg or more in a part of the recording ({where})"
     message += " and not in the rest; what is learned lies between the two"
     return (Diagnostic("load_changes", message, hint=f"leave that part out by {option}"),)
@@ -80,7 +92,7 @@ def _masses(robot: Robot, samples: Samples, curves: Sequence[Curve], still: floa
     time = samples.time - samples.time[0]
     width = max(_WINDOW, time[-1] / _MOST)
     chosen = np.arange(0, len(time), max(1, int(width / _EACH / np.median(np.diff(time)))))
-    joints = [robot.joint_names.index(curve.joint) for curve in curves]
+    joints = np.array([robot.joint_names.index(curve.joint) for curve in curves], dtype=np.intp)
     left = np.full((len(time), len(curves)), np.nan)
     for errors, curve in zip(left.T, curves, strict=True):
         rows = np.searchsorted(samples.time, curve.time[curve.time <= samples.time[-1]])
@@ -88,7 +100,7 @@ def _masses(robot: Robot, samples: Samples, curves: Sequence[Curve], still: floa
     moves = np.abs(samples.velocity) >= rest_speed(samples, still)
     left = np.where(moves[:, joints], left, np.nan)[chosen]
     seen = np.isfinite(left).any(axis=0)
-    left, joints = left[:, seen], np.array(joints)[seen]
+    left, joints = left[:, seen], joints[seen]
     torque = _torque_of_one(robot, samples.select(chosen))[:, joints]
     usual = np.mean(samples.effort[:, joints] ** 2, axis=0)
     shares = np.mean(torque**2, axis=0) / np.maximum(usual, _TINY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
 from sysid_core.gathering import Gathered
 
-__all__ = ["find_disturbances", "whereabouts"]
+__all__ = ["Disturbed", "find_disturbances", "whereabouts"]
 
 _FEWEST = 16
 """Stretches with rows from which one can stand out."""
@@ -32,9 +33,17 @@ _ALONE = 6.0
 """The same where all rows are of one group, as on legs."""
 _LEAST = 0.005
 """Share of a torque that errors count for at least: a simulation's are rounding."""
+_NAMED = 4  # Parts that a message names
 _NORMAL = 1.4826  # Standard deviation of a normal distribution over its median deviation
 _LOOSE = 1e-9
 """Relative ridge that lets directions which nothing has shown be solved for."""
+
+
+class Disturbed(NamedTuple):
+    """What is to be said, and which samples are disturbed."""
+
+    said: tuple[Diagnostic, ...] = ()
+    samples: IndexArray = np.zeros(0, dtype=np.intp)
 
 
 def find_disturbances(
@@ -43,8 +52,8 @@ def find_disturbances(
     gathered: Gathered,
     noise_std: FloatArray,
     groups: Sequence[str],
-) -> tuple[Diagnostic, ...]:
-    """Return what is to be said of stretches that were disturbed: touched, or with another load.
+) -> Disturbed:
+    """Return which stretches were disturbed, touched or with another load, and what to say.
 
     A person who leans on an arm, or a load that it carries for a while, is learned as part of the
     robot. Each stretch's error is compared with those of all, by a model from which the stretches
@@ -61,7 +70,7 @@ def find_disturbances(
     """
     used = np.array([k for k, part in enumerate(parts) if part.count.any()], dtype=np.intp)
     if len(used) < _FEWEST:
-        return ()
+        return Disturbed()
     excess = _excess([parts[k] for k in used], noise_std)
     spread = np.maximum(_NORMAL * np.nanmedian(np.abs(excess), axis=0), _SPREAD)
     order = np.sort(np.nan_to_num(excess / spread, nan=-np.inf), axis=1)
@@ -71,7 +80,7 @@ def find_disturbances(
         certain |= order[:, -2] > _APART
     apart = used[_reaching(certain, order[:, -1] > _APART)]
     if not len(apart):
-        return ()
+        return Disturbed()
     rows = excess[np.isin(used, apart)]
     where, option = whereabouts(gathered, edges, apart.tolist())
     group = int(np.nanargmax(np.nanmax(rows, axis=0)))
@@ -79,7 +88,8 @@ def find_disturbances(
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
     hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
     subject = groups[group] if len(groups) > 1 else ""
-    return (Diagnostic("disturbed", message, subject=subject, hint=hint),)
+    said = Diagnostic("disturbed", message, subject=subject, hint=hint)
+    return Disturbed((said,), np.concatenate([np.arange(*edges[[k, k + 1]]) for k in apart]))
 
 
 def _reaching(certain: BoolArray, likely: BoolArray) -> BoolArray:
@@ -97,12 +107,14 @@ def whereabouts(
         own = [k for _, k in run]
         spans.append(_span(edges[own[0]], edges[own[-1] + 1] - 1, gathered))
     names = gathered.names
-    if len(names) == 1:
-        where = (f"{start:.1f} to {end:.1f} s" for _, start, end in spans)
-        option = " ".join(f"--without {start:.1f}:{end:.1f}" for _, start, end in spans)
-        return ", ".join(where), option
-    where = (f"{start:.1f} to {end:.1f} s of {names[which]}" for which, start, end in spans)
-    return ", ".join(where), "'without' in the entry of a .yaml that lists the recordings"
+    if len(names) > 1:
+        each = (f"{start:.1f} to {end:.1f} s of {names[which]}" for which, start, end in spans)
+        return ", ".join(each), "'without' in the entry of a .yaml that lists the recordings"
+    option = " ".join(f"--without {start:.1f}:{end:.1f}" for _, start, end in spans)
+    where = ", ".join(f"{start:.1f} to {end:.1f} s" for _, start, end in spans)
+    if len(spans) > _NAMED:  # the option tells each
+        where = f"{len(spans)} times from {spans[0][1]:.1f} to {spans[-1][2]:.1f} s"
+    return where, option
 
 
 def _excess(parts: Sequence[Sums], noise_std: FloatArray) -> FloatArray:

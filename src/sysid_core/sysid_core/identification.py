@@ -15,8 +15,7 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
 from sysid_core.changing_load import find_changing_load
-from sysid_core.diagnostics import Diagnostic
-from sysid_core.disturbances import find_disturbances
+from sysid_core.disturbances import Disturbed, find_disturbances
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
@@ -252,7 +251,7 @@ def _judged(
     gathered: Gathered,
     found: _Found,
     notes: list[str],
-    disturbed: tuple[Diagnostic, ...],
+    disturbed: Disturbed,
 ) -> Identification:
     regression, start = stream.regression, options.start
     (solved, estimate, discrepancy), robot = found, regression.robot
@@ -260,12 +259,13 @@ def _judged(
     nominal = np.array(robot.nominal if start is None else start.parameters)
     judged = stream.judge(nominal, estimate.parameters)
     loads: list[Load] = []
-    if not disturbed and options.only is None:
-        disturbed = find_changing_load(regression, gathered, judged.curves, options.still)
+    said = disturbed.said
+    if options.only is None:
+        said = find_changing_load(regression, gathered, judged.curves, options.still, disturbed)
     if options.only is not None:
         loads = find_loads(regression, problem, solved.estimate, estimate, nominal, start)
     signals = gathered.batch.report
-    notes = [*signals.warnings, *notes, *map(str, disturbed), *map(str, solved.doubts)]
+    notes = [*signals.warnings, *notes, *map(str, said), *map(str, solved.doubts)]
     return Identification(
         robot=robot,
         regression=regression,

@@ -98,14 +98,14 @@ class Source:
             if len(recording):
                 origin = float(recording.time[0]) if origin is None else origin
                 time = recording.time - origin
-                length = max(length, float(time[-1]))
+                length = max(length, float(time.max()))
                 for first, last in self.without:
                     recording = recording.select((time < first) | (time > last))
                     time = recording.time - origin
             if len(recording) or not self.without:
                 left = True
                 yield part._replace(recording=recording, origin=origin or 0.0)
-        if not left or any(first > length for first, _ in self.without):
+        if self.without and not (left and all(first <= length for first, _ in self.without)):
             raise DataError(
                 "what is to be left out "
                 + ("begins after its end" if left else "leaves nothing")

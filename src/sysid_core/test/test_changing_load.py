@@ -27,7 +27,13 @@ def bare(
     return make_recording(ur10, ur10_truth, duration=40.0, rate=200.0, noise=0.3, seed=5)
 
 
-def holding(robot: Robot, recording: Recording, mass: float, com: FloatArray) -> Recording:
+def holding(
+    robot: Robot,
+    recording: Recording,
+    mass: float,
+    com: FloatArray,
+    held: Sequence[tuple[float, float]] = HELD,
+) -> Recording:
     """Return the recording with the torque that a held mass needs beside the robot's."""
     model, tool = robot.model, robot.frame(robot.tool_frame)
     more = model.copy()
@@ -38,7 +44,7 @@ def holding(robot: Robot, recording: Recording, mass: float, com: FloatArray) ->
     v = np.gradient(q, step, axis=0)
     a = np.gradient(v, step, axis=0)
     effort, time = np.array(recording.effort), recording.time - recording.time[0]
-    for i in np.flatnonzero(np.any([(time >= s) & (time < e) for s, e in HELD], axis=0)):
+    for i in np.flatnonzero(np.any([(time >= s) & (time < e) for s, e in held], axis=0)):
         effort[i] += pin.rnea(more, other, q[i], v[i], a[i])
         effort[i] -= pin.rnea(model, data, q[i], v[i], a[i])
     return replace(recording, effort=effort)
@@ -89,3 +95,19 @@ def test_of_several_recordings_the_one_is_named(ur10: Robot, bare: Recording) ->
     (text,) = (text for text in found.warnings if "the tool seems to carry" in text)
     assert text.count(" s of work") == len(HELD)
     assert "of free" not in text
+
+
+def test_what_stands_out_and_is_a_load_is_told_as_one(ur10: Robot, bare: Recording) -> None:
+    found = learned(ur10, holding(ur10, bare, 2.0, np.zeros(3), [(15.0, 25.0)]))
+    ((start, end),) = told(found)
+    assert 13.9 < start <= 15.1
+    assert 24.9 <= end < 26.1
+    assert not any("do not fit" in text for text in found.warnings)
+
+
+def test_what_stands_out_and_is_no_load_is_none(ur10: Robot, bare: Recording) -> None:
+    effort = np.array(bare.effort)
+    effort[2000:3500] += [60.0, -80.0, 40.0, 10.0, 8.0, 2.0]
+    found = learned(ur10, replace(bare, effort=effort))
+    assert not told(found)
+    assert any("do not fit" in text for text in found.warnings)
