@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import MAD_TO_STD, FloatArray, IndexArray
 from sysid_core.batch import rest_speed
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.disturbances import Disturbed, whereabouts
@@ -33,7 +33,6 @@ _SEPARATE = 3.5
 """Distance of two kinds over the deviation within them: 2.7 where all masses are as likely, and
 3.7 or more where a load comes and goes. What friction leaves may be as far apart, but is small."""
 _TINY = 1e-20  # [N²·m²] keeps what is exactly zero from dividing
-_NORMAL = 1.4826  # Standard deviation of a normal distribution over its median deviation
 
 
 def find_changing_load(
@@ -144,4 +143,4 @@ def _two_kinds(values: FloatArray) -> tuple[float, float, float]:
     low, high = np.split(ordered, [int(np.argmax(apart)) + 1])
     centres = np.median(low), np.median(high)
     within = np.median(np.abs(np.concatenate([low - centres[0], high - centres[1]])))
-    return float(np.mean(centres)), float(centres[1] - centres[0]), float(_NORMAL * within)
+    return float(np.mean(centres)), float(centres[1] - centres[0]), float(MAD_TO_STD * within)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.arrays import MAD_TO_STD, BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
@@ -34,7 +34,6 @@ _ALONE = 6.0
 _LEAST = 0.005
 """Share of a torque that errors count for at least: a simulation's are rounding."""
 _NAMED = 4  # Parts that a message names
-_NORMAL = 1.4826  # Standard deviation of a normal distribution over its median deviation
 _LOOSE = 1e-9
 """Relative ridge that lets directions which nothing has shown be solved for."""
 
@@ -72,7 +71,7 @@ def find_disturbances(
     if len(used) < _FEWEST:
         return Disturbed()
     excess = _excess([parts[k] for k in used], noise_std)
-    spread = np.maximum(_NORMAL * np.nanmedian(np.abs(excess), axis=0), _SPREAD)
+    spread = np.maximum(MAD_TO_STD * np.nanmedian(np.abs(excess), axis=0), _SPREAD)
     order = np.sort(np.nan_to_num(excess / spread, nan=-np.inf), axis=1)
     several = len(groups) > 1
     certain = order[:, -1] > (_OF_SEVERAL if several else _ALONE)

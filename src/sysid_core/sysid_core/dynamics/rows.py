@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import BoolArray, FloatArray, IndexArray
+from sysid_core.arrays import MAD_TO_STD, BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.base_parameters import BaseParameters
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
@@ -170,7 +170,7 @@ def effective_sample_factor(residuals: FloatArray) -> float:
     if len(e) < 4:
         return 1.0
     e = e - np.median(e)
-    spread = 1.4826 * np.median(np.abs(e))
+    spread = MAD_TO_STD * np.median(np.abs(e))
     if spread > 0.0:
         e = np.clip(e, -4.0 * spread, 4.0 * spread)
     e = e - e.mean()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.arrays import MAD_TO_STD, BoolArray, FloatArray
 from sysid_core.errors import ParameterError
 
 __all__ = ["HALF_WINDOW", "HampelResult", "LiveHampel", "hampel", "unwrapped", "without_spoiled"]
@@ -19,7 +19,6 @@ HALF_WINDOW = 5
 _THRESHOLD = 8.0  # Standard deviations by which an outlier stands out
 _RECENT = 500  # Live samples that tell the noise of their channels
 _ENOUGH = 100  # Live samples that tell it at first, and after which it is told anew
-_MAD_TO_STD = 1.4826
 _NOISY = 0.02
 # No quantity of a robot in SI units comes near; such values are spoiled bytes.
 _ABSURD = 1e12
@@ -153,7 +152,7 @@ def _stand_out(windows: FloatArray, least: FloatArray | float, threshold: float)
     rise = np.median(windows[:, half + 1 :], axis=1) - np.median(windows[:, :half], axis=1)
     level = windows - rise[:, np.newaxis] * np.arange(-half, half + 1) / (half + 1)
     off = np.abs(level - np.median(level, axis=1, keepdims=True))
-    scale = np.maximum(_MAD_TO_STD * np.median(off, axis=1), least)
+    scale = np.maximum(MAD_TO_STD * np.median(off, axis=1), least)
     return np.asarray(off[:, half] > threshold * scale)
 
 
@@ -164,7 +163,7 @@ def _floor(series: FloatArray, residual: FloatArray) -> float:
     these are few, they may be the outliers themselves.
     """
     noisy = residual[residual > 0.0]
-    noise = _MAD_TO_STD * float(np.median(noisy)) if len(noisy) > _NOISY * len(series) else 0.0
+    noise = MAD_TO_STD * float(np.median(noisy)) if len(noisy) > _NOISY * len(series) else 0.0
     steps = np.abs(np.diff(series))
     steps = steps[steps > 0.0]
     return max(noise, float(steps.min()) if len(steps) else 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import MAD_TO_STD, FloatArray
 from sysid_core.dynamics.rows import RowBlock, Rows
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.errors import ParameterError
@@ -84,7 +84,7 @@ class Wls(LeastSquaresEstimator):
             zip(problem.rows.blocks, residuals, strict=True)
         ):
             # the median is blind to the outliers that Huber's loss is there to bound
-            robust = 1.4826 * float(np.median(np.abs(residual))) if len(residual) else 1.0
+            robust = MAD_TO_STD * float(np.median(np.abs(residual))) if len(residual) else 1.0
             dof = max(len(residual) - degrees[group], 0.01 * len(residual))
             robust *= np.sqrt(len(residual) / dof) if len(residual) else 1.0
             given = problem.noise_std
