@@ -102,7 +102,7 @@ class Source:
                 for first, last in self.without:
                     recording = recording.select((time < first) | (time > last))
                     time = recording.time - origin
-            if len(recording) or not self.without:
+            if len(recording) > 1 or not self.without:  # one row is no part
                 left = True
                 yield part._replace(recording=recording, origin=origin or 0.0)
         if self.without and not (left and all(first <= length for first, _ in self.without)):

@@ -128,3 +128,18 @@ def test_efforts_of_one_joint_that_stay_where_they_were_are_told(
     start, end = text.split("(")[1].split(" s)")[0].split(" to ")
     assert 14.1 < float(start) <= 15.6
     assert 20.4 <= float(end) < 21.9
+
+
+def test_of_a_recording_in_parts_whole_ones_can_be_left_out(
+    ur10: Robot, calm: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sysid_core.recordings.PART_ROWS", 1000)
+    ends = [part.recording.time[[0, -1]] for part in Source(calm).parts(ur10, 1.0)]
+    assert len(ends) > 3
+    # of the second part its last row is left, of the third one nothing
+    span = float(ends[1][0]) - 0.5, float(ends[1][1]) - 0.001
+    gone = float(ends[1][1]) + 0.001, float(ends[2][1]) + 0.5
+    left = list(Source(calm, without=(span, gone)).parts(ur10, 1.0))
+    assert len(left) == len(ends) - 2
+    assert all(part.origin == calm.time[0] for part in left)
+    assert identify(ur10, [Source(calm, without=(span, gone))], IdentifyConfig(train=1.0)).samples
