@@ -19,6 +19,7 @@ __all__ = ["Disturbed", "find_disturbances", "whereabouts"]
 
 _FEWEST = 16
 """Stretches with rows from which one can stand out."""
+_SHORTEST = 0.2  # [s] of a stretch: less may lie between two turns of a joint
 _ROUNDS = 8  # In which what stands out loses its weight
 _BOUND = 2.0
 """Ratio to the usual error from which a stretch counts less (Huber 1964)."""
@@ -68,7 +69,8 @@ def find_disturbances(
         By which the groups are weighed.
     """
     used = np.array([k for k, part in enumerate(parts) if part.count.any()], dtype=np.intp)
-    if len(used) < _FEWEST:
+    length = np.ptp(gathered.batch.samples.time[: gathered.split]) / len(parts)
+    if len(used) < _FEWEST or length < _SHORTEST:
         return Disturbed()
     excess = _excess([parts[k] for k in used], noise_std)
     spread = np.maximum(MAD_TO_STD * np.nanmedian(np.abs(excess), axis=0), _SPREAD)

@@ -143,3 +143,7 @@ def test_of_a_recording_in_parts_whole_ones_can_be_left_out(
     assert len(left) == len(ends) - 2
     assert all(part.origin == calm.time[0] for part in left)
     assert identify(ur10, [Source(calm, without=(span, gone))], IdentifyConfig(train=1.0)).samples
+
+
+def test_stretches_of_a_moment_tell_nothing(ur10: Robot, calm: Recording) -> None:
+    assert told(ur10, pushed(calm, (3.0, 3.3)).select(slice(1000))) == []
