@@ -88,7 +88,7 @@ def find_disturbances(
     message = f"torques do not fit the rest of the recording ({where}), at worst by "
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
     hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
-    subject = groups[group] if len(groups) > 1 else ""
+    subject = groups[group] if several else ""
     said = Diagnostic("disturbed", message, subject=subject, hint=hint)
     return Disturbed((said,), np.concatenate([np.arange(*edges[[k, k + 1]]) for k in apart]))
 
