@@ -14,7 +14,6 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
-from sysid_core.changing_load import find_changing_load
 from sysid_core.disturbances import Disturbed, find_disturbances
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
@@ -38,6 +37,7 @@ from sysid_core.signals.prepare import PrepareReport
 from sysid_core.solving import Posing, Solved, solve
 from sysid_core.threads import one_thread
 from sysid_core.tilt import Tilt
+from sysid_core.two_kinds import find_two_kinds
 from sysid_core.verdict import implausible_results
 from sysid_core.workers import Workers, workers
 
@@ -261,7 +261,8 @@ def _judged(
     loads: list[Load] = []
     said = disturbed.said
     if options.only is None:
-        said = find_changing_load(regression, gathered, judged.curves, options.still, disturbed)
+        model = regression, estimate.parameters
+        said = find_two_kinds(*model, gathered, judged.curves, options.still, disturbed)
     if options.only is not None:
         loads = find_loads(regression, problem, solved.estimate, estimate, nominal, start)
     signals = gathered.batch.report

@@ -20,6 +20,9 @@ __all__ = ["gather"]
 _SHORTEST_CHANGE = 0.5
 """Changes are taken to be spread over at least this time [s]: a controller blends them in."""
 
+_HALF = 0.5
+"""Share of what makes an estimate absurd that shows a model to be of the same torques [-]."""
+
 _WAIT = 3
 """Windows that a first model of a robot, or of a changed one, waits for a scale, or what a torque
 is at an end of its range, to show. One is what a motion needs to show all of the robot: what three
@@ -44,9 +47,11 @@ def gather(
     fault, fill = learner.fault, learner.window.fill
     if not fault and estimate is None and fill >= 1.0:
         fault = "the solver has not returned an estimate yet"
-    margins, absurd = np.ones(0), None
+    margins, absurd, leaning = np.ones(0), None, False
     if estimate is not None:
         absurd = absurdity(learner.robot, estimate.parameters)
+        if absurd is not None:
+            leaning = absurdity(learner.robot, model.parameters, _HALF) is not None
         margins = consistency_margin(layout.inertias(estimate.parameters))
     waits = not model.identified and learner.windows < _WAIT
     waiting = learner.cut_efforts.suspected() if waits else ()
@@ -61,6 +66,7 @@ def gather(
         saturated=learner.saturation.diagnostics() or waiting,
         wrong_torques=_wrong_torques(learner, in_use=model.identified and not changed),
         absurdity=absurd,
+        leaning=leaning,
         changed=changed,
         adopted=model.identified and model.parameters is not learner.robot.nominal,
         groups=learner.regression.groups,

@@ -121,6 +121,7 @@ class Evidence:
     wrong_torques: tuple[Diagnostic, ...] = ()  # Torques that cannot be what they are said to be
     saturated: tuple[Diagnostic, ...] = ()  # Torques that are cut off
     absurdity: Diagnostic | None = None  # By what factor all of the estimate is off
+    leaning: bool = False  # Whether the model in use is off by half as much or more
     changed: bool = False  # Whether the robot changed after the model in use was learned
     adopted: bool = False  # Whether an estimate is in use, not the nominal model
 
@@ -214,6 +215,19 @@ def _filling(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
     if not evidence.fill < 1.0:
         return []
     return [Diagnostic("filling", f"the window is {100.0 * evidence.fill:.0f} % full")]
+
+
+def _wrong(evidence: Evidence) -> list[Diagnostic]:
+    """Return what shows that torques are not what they are said to be."""
+    absurd = [] if evidence.absurdity is None else [evidence.absurdity]
+    return list(evidence.wrong_torques) or absurd
+
+
+def _discredited(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
+    """Return the same where the model in use was learned from such torques, too."""
+    if evidence.changed:
+        return []
+    return _wrong(evidence) if evidence.leaning else list(evidence.wrong_torques)
 
 
 def _implausible(evidence: Evidence, config: GateConfig) -> list[Diagnostic]:
@@ -310,17 +324,8 @@ _CHECKS = (
     _Check(_idle, GateState.HOLDING, GateState.NOMINAL),
     _Check(_filling, GateState.HOLDING, GateState.NOMINAL),
     _Check(lambda e, _: list(e.saturated), GateState.REJECTED, GateState.NOMINAL),
-    _Check(
-        lambda e, _: [] if e.changed else list(e.wrong_torques),
-        GateState.NOMINAL,
-        GateState.NOMINAL,
-    ),
-    _Check(lambda e, _: list(e.wrong_torques), GateState.REJECTED, GateState.NOMINAL),
-    _Check(
-        lambda e, _: [e.absurdity] if e.absurdity else [],
-        GateState.REJECTED,
-        GateState.NOMINAL,
-    ),
+    _Check(_discredited, GateState.NOMINAL, GateState.NOMINAL),
+    _Check(lambda e, _: _wrong(e), GateState.REJECTED, GateState.NOMINAL),
     _Check(_implausible, GateState.REJECTED, GateState.REJECTED),
     _Check(_misfits, GateState.NOMINAL, GateState.NOMINAL),
     _Check(

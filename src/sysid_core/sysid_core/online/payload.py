@@ -127,7 +127,7 @@ class PayloadEstimator:
         self._map = base.mapping[:, self._columns] @ self._to_body
         size = _LIKELY_LEVER ** np.array([0, *[1] * 3, *[2] * 6])
         self._likely = _LIKELY_SHARE * self._borne_mass * size
-        self._regression, self._size = regression, base.size
+        self.regression, self._size = regression, base.size
         friction = np.zeros(base.size + 1)
         friction[-1] = 1.0
         unknown = np.full(len(regression.groups), _EFFICIENCY**2)
@@ -197,7 +197,7 @@ class PayloadEstimator:
         The last column is the friction per load of each joint, for the robot's parameters (p,)
         with its load: few models have it, and it would be taken for a part of the load.
         """
-        friction = self._regression.load_friction(rows, parameters)
+        friction = self.regression.load_friction(rows, parameters)
         blocks = tuple(
             block._replace(matrix=np.column_stack([block.matrix, column]))
             for block, column in zip(rows.blocks, friction, strict=True)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.colour import LAG
 from sysid_core.online.innovations import Noise
@@ -20,18 +20,11 @@ __all__ = [
     "Alarmed",
     "Following",
     "Former",
-    "LoadLikeness",
     "Phase",
     "Starting",
     "Unloaded",
     "Watching",
 ]
-
-_STRETCHES = 12
-"""Stretches that are looked at: as long together as what is usual is remembered."""
-
-_DEGREES = 5.0
-"""Degrees of freedom that the ratio of one is thought as good as [-]."""
 
 
 @dataclass(frozen=True)
@@ -69,40 +62,7 @@ class Alarmed:
     since: float  # [s]
     learned: Statistics  # From before the change
     clear: bool = False  # Whether one explanation was certain
-    refuted: bool = False  # Whether a load was tried and did not explain it
-
-
-class LoadLikeness:
-    """How much of the innovations without a load looks like one.
-
-    Their noise is known by its size and colour alone, and the model by its covariance; how much
-    of both lies along a load depends on the motion. The ratio of what is found there to what
-    would be by chance scales both when a load is weighed (Birge 1932, "The calculation of errors
-    by the method of least squares").
-    """
-
-    def __init__(self, span: float) -> None:
-        self._span = span
-        self._seen: deque[tuple[float, float, float]] = deque(maxlen=_STRETCHES)
-
-    def due(self, time: float) -> bool:
-        """Whether a stretch [s] passed since the last one that was looked at."""
-        return not self._seen or time >= self._seen[-1][0] + self._span
-
-    def note(self, time: float, found: float, expected: float) -> None:
-        """Take in what was found in the stretch that ends now."""
-        self._seen.append((time, found, expected))
-
-    def forget_since(self, time: float) -> None:
-        """Drop the stretches that a change may be in which was noticed at a time [s]."""
-        while self._seen and self._seen[-1][0] > time - LAG:
-            self._seen.pop()
-
-    @property
-    def ratio(self) -> float:
-        """What was found relative to what would be by chance [-]."""
-        found, expected = (sum(one[i] for one in self._seen) for i in (1, 2))
-        return (_DEGREES + found) / (_DEGREES + expected)
+    by_hand: Diagnostic | None = None  # Says that the robot is led by hand, if so
 
 
 class Unloaded(NamedTuple):

@@ -7,19 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.online.changes import CERTAIN, describe
 from sysid_core.online.colour import Colours
+from sysid_core.online.hand_guiding import HandGuiding
 from sysid_core.online.innovations import Noise
-from sysid_core.online.judging import innovations_of, is_gone, is_load, judged
+from sysid_core.online.judging import is_gone, is_load, judged
+from sysid_core.online.load_likeness import LoadLikeness
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_estimate import PayloadEstimate
 from sysid_core.online.payload_phases import (
     Alarmed,
     Following,
     Former,
-    LoadLikeness,
     Phase,
     Starting,
     Unloaded,
@@ -60,19 +62,16 @@ _KEEP = 0.25
 class PayloadTracker:
     """Detects that a payload changed, and estimates it against the robot without one."""
 
-    def __init__(
-        self,
-        estimator: PayloadEstimator,
-        sample_rate: float,
-    ) -> None:
+    def __init__(self, estimator: PayloadEstimator, sample_rate: float) -> None:
         self.phase: Phase
         self.carried: Following | None = None  # The load that is part of the model
         self.estimate: PayloadEstimate | None = None  # Of the newest load, real or not
         self.attached = False  # Whether that load counts as real
         self.detected_after = 0.0  # [s] between its step and its detection
         self.former: Former | None = None  # Where the newest look settled a change without a load
-        self._estimator = estimator
-        self._spans = Spans(sample_rate)
+        self._refuted: FloatArray | None = None  # (p,) of a model whose errors are no load's
+        self._estimator, self._spans = estimator, Spans(sample_rate)
+        self.guiding = HandGuiding(estimator.regression, sample_rate)
         self.forget()
         self._told = False
 
@@ -103,13 +102,12 @@ class PayloadTracker:
             self.phase = Starting()
             return None
         alarm = self.phase if isinstance(self.phase, Alarmed) else None
-        if alarm is not None:
-            before = alarm.before
-        elif isinstance(self.phase, Watching):
-            before = self.phase.remembering(model, time)
-        else:
-            before = Watching(((time, model),))
-        self._note_likeness(window, before.reference, colours, time)
+        calm = self.phase if isinstance(self.phase, Watching) else Watching(((time, model),))
+        before = alarm.before if alarm else calm.remembering(model, time)
+        size = self._spans.samples(LONGEST)
+        if alarm is None and self._likeness.due(time) and window.samples >= size:
+            newest = next(window.newest(size))
+            self._likeness.look(self._estimator, newest, before.reference, colours, time)
         found = None
         for newest in window.newest(*self._due(window, time)):
             noise = colours.used.noise(newest)
@@ -122,19 +120,25 @@ class PayloadTracker:
                 continue
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
-            if verdict.is_load and not (alarm and alarm.refuted):
+            if verdict.is_load and self._refuted is not before.reference.parameters:
                 recent, since = newest.statistics(), alarm.since if alarm else time
                 if self._recognised(recent, before.reference, noise, window, since, time):
                     return None
         if found is None and alarm and alarm.clear:
-            self.former = Former(before.reference, alarm.learned, alarm.since - LONGEST)
+            self._pass(alarm)
+            return None
         if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
         alarm = alarm or Alarmed(before, time, self._older(window))
-        self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
+        by_hand = self.guiding.told(before.reference, alarm.since)
+        if alarm.by_hand and not by_hand:
+            self._pass(alarm)
+            return None
+        clear = alarm.clear or found.clear or by_hand is not None
+        self.phase = alarm = replace(alarm, clear=clear, by_hand=by_hand)
         self._likeness.forget_since(alarm.since)
-        if time - alarm.since > _SETTLE:
+        if by_hand is None and time - alarm.since > _SETTLE:
             self._settle(alarm, window, colours, time)
         # what has passed before other samples have shown it was no change
         return describe(found, lasting=time - alarm.since >= SHORTEST)
@@ -146,12 +150,16 @@ class PayloadTracker:
         model = alarm.before.reference
         newest = next(window.newest(self._spans.samples(_BACK)))
         if judged(self._estimator, newest, model, colours) is None:
-            self.phase = alarm.before
-            self.former = Former(model, alarm.learned, alarm.since - LONGEST)
-            return
-        self.phase = Starting()
-        colours.clear()
-        self.former = Former(model, None) if alarm.clear else None
+            self._pass(alarm)
+        else:
+            self.phase = Starting()
+            colours.clear()
+            self.former = Former(model, None) if alarm.clear else None
+
+    def _pass(self, alarm: Alarmed) -> None:
+        """End an alarm that has passed, as has what was learned in it."""
+        self.phase = alarm.before
+        self.former = Former(alarm.before.reference, alarm.learned, alarm.since - LONGEST)
 
     def _older(self, window: SlidingWindow) -> Statistics:
         """Return what was learned before a step that is noticed now."""
@@ -174,7 +182,8 @@ class PayloadTracker:
         """End the episode of what is no load; it is still not known what changed."""
         watching = Watching(((phase.started, phase.empty.model),))
         learned = phase.before.shifted(-phase.shift)
-        self.phase = Alarmed(watching, phase.started, learned, clear=True, refuted=True)
+        self.phase = Alarmed(watching, phase.started, learned, clear=True)
+        self._refuted = phase.empty.model.parameters
         return self._without(phase)
 
     def _without(self, phase: Following) -> Former:
@@ -191,16 +200,6 @@ class PayloadTracker:
 
     def _due(self, window: SlidingWindow, time: float) -> list[int]:
         return self._spans.due(window.samples, time, every=isinstance(self.phase, Alarmed))
-
-    def _note_likeness(
-        self, window: SlidingWindow, model: ModelInUse, colours: Colours, time: float
-    ) -> None:
-        size = self._spans.samples(LONGEST)
-        alarmed = isinstance(self.phase, Alarmed)
-        if self._likeness.due(time) and window.samples >= size and not alarmed:
-            newest = next(window.newest(size))
-            seen = innovations_of(newest, model, colours.used.noise(newest))
-            self._likeness.note(time, *self._estimator.likeness(seen))
 
     def _recognised(
         self,
@@ -328,7 +327,7 @@ class PayloadTracker:
 
     def forget(self) -> None:
         """Forget what errors are usual: another model comes into use."""
-        self.phase, self._likeness = Starting(), LoadLikeness(LONGEST)
+        self.phase, self._likeness = Starting(), LoadLikeness()
 
     def restart(self, time: float) -> None:
         """Go on at another time [s]: the clock was set."""

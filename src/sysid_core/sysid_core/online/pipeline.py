@@ -86,8 +86,7 @@ class OnlineIdentifier:
         self._learner = Learner(self.robot, self.regression, self.config, epoch)
         self._past = Past(Choices.of(self.robot, self.config))
         self._changed_at, self._robot_changed = -np.inf, False
-        self._silence, self._looked = 0.0, False
-        self._notes: list[Diagnostic] = []
+        self._silence, self._looked, self._notes = 0.0, False, list[Diagnostic]()
         self._use(self._nominal)
 
     def _take_law(self, regression: Regression) -> None:
@@ -125,6 +124,7 @@ class OnlineIdentifier:
             self._past.clear()
             self._tracker.restart(start)
             self._changed_at = start
+        self._tracker.guiding.push(samples)
         judge = None if self._tracker.changed else self._tracker.reference(self._model).base
         informative = 0
         for rows, count in self._learner.learn(samples, self._model.base, judge):
@@ -239,7 +239,7 @@ class OnlineIdentifier:
         """Return what the gate says, or the tracker before it."""
         learner, model, changed = self._learner, self._model, self._robot_changed
         if model.identified and self._alarming and not learner.saturation.diagnostics():
-            return alarmed()
+            return alarmed(self._tracker.phase)
         since = learner.time - self._changed_at
         evidence = gather(learner, model, scores, since, self._silence, changed=changed)
         return decide(evidence, self.config.gate)

@@ -12,6 +12,7 @@ from sysid_core.errors import EstimationError
 from sysid_core.inertia import smallest_eigenvalue
 from sysid_core.online.gate import Decision, GateState
 from sysid_core.online.learner import Learner
+from sysid_core.online.payload_phases import Alarmed, Phase
 from sysid_core.online.payload_tracker import PayloadTracker
 from sysid_core.online.prequential import PrequentialScores
 from sysid_core.online.update import ModelInUse, Update
@@ -80,10 +81,11 @@ def followed(tracker: PayloadTracker) -> Decision:
     return Decision(GateState.HOLDING, False, False, (Diagnostic("payload", message),))
 
 
-def alarmed() -> Decision:
-    """Hold the model while it is not clear what changed."""
+def alarmed(phase: Phase) -> Decision:
+    """Hold the model while it is not clear what changed, or the robot is led by hand."""
     message = "the torque errors rose: nothing new is adopted before it is clear why"
-    return Decision(GateState.HOLDING, False, False, (Diagnostic("alarm", message),))
+    why = phase.by_hand if isinstance(phase, Alarmed) else None
+    return Decision(GateState.HOLDING, False, False, (why or Diagnostic("alarm", message),))
 
 
 def refuted(used: float, nominal: float) -> Decision:

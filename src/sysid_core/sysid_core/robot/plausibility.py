@@ -53,10 +53,11 @@ def mass_factor(robot: Robot, parameters: FloatArray) -> float:
     return identified / nominal
 
 
-def absurdity(robot: Robot, parameters: FloatArray) -> Diagnostic | None:
+def absurdity(robot: Robot, parameters: FloatArray, share: float = 1.0) -> Diagnostic | None:
     """Say by what factor the mass or most joints' torques of parameters (p,) are off, if they are.
 
-    So they are where all efforts are in amperes, or in shares of their limits.
+    So they are where all efforts are in amperes, or in shares of their limits; by a `share` of
+    that, as logarithms, also where a model was partly learned from such efforts.
     """
     inertial = robot.layout.inertias(parameters).ravel()
     shares = _gravity_shares(robot) @ inertial
@@ -65,7 +66,7 @@ def absurdity(robot: Robot, parameters: FloatArray) -> Diagnostic | None:
         ("total mass is", mass_factor(robot, parameters), _MASS_FACTOR),
         ("gravity torques are", torque, _TORQUE_FACTOR),
     ):
-        if not 1.0 / most <= factor <= most:
+        if not most**-share <= factor <= most**share:
             message = f"the identified {what} {factor:.2g} times the description's"
             hint = (
                 "set 'effort.gain' (N·m per published unit) if efforts are currents, check the "

@@ -59,6 +59,12 @@ def test_states_are_numbered_as_in_the_message() -> None:
     ("change", "closed", "open_", "words"),
     [
         ({"absurdity": ABSURD}, GateState.NOMINAL, GateState.REJECTED, "0.02 times"),
+        (
+            {"absurdity": ABSURD, "leaning": True},
+            GateState.NOMINAL,
+            GateState.NOMINAL,
+            "0.02 times",
+        ),
         ({"fill": 0.4}, GateState.FILLING, GateState.HOLDING, "40 % full"),
         ({"left_out": 0.75}, GateState.NOMINAL, GateState.HOLDING, "75 % of the newest samples"),
         ({"left_out": 0.75, "fill": 0.4}, GateState.FILLING, GateState.HOLDING, "cannot be used"),

@@ -24,9 +24,10 @@ from sysid_core.online.colour import LAG, ResidualColour
 from sysid_core.online.gate import GateState
 from sysid_core.online.innovations import Evidence, Noise
 from sysid_core.online.intake import LEAST_CORRELATION
+from sysid_core.online.load_likeness import LoadLikeness
 from sysid_core.online.payload import PayloadConfig, PayloadEstimator
 from sysid_core.online.payload_estimate import PayloadEstimate
-from sysid_core.online.payload_phases import Following, LoadLikeness, Watching
+from sysid_core.online.payload_phases import Following, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
@@ -546,7 +547,7 @@ def test_what_looks_like_a_load_by_chance_is_what_is_expected() -> None:
 
 
 def test_the_likeness_to_a_load_is_that_of_the_time_before_it() -> None:
-    seen = LoadLikeness(1.6)
+    seen = LoadLikeness()
     for time in np.arange(12) * 1.6:
         assert seen.due(time)
         seen.note(time, 400.0 if time > 16.0 else 2.0, 8.0)
@@ -569,6 +570,69 @@ def test_gains_that_are_too_high_are_seen_against_trusted_masses(
     found = bench.estimate(replace(samples, effort=1.08 * samples.effort), white(6, 0.1))
     assert abs(found.mass - 2.0) < 0.07  # 0.16 without
     assert 0.02 < found.mass_std < 0.15
+
+
+@pytest.mark.parametrize(
+    ("robot", "seed"), [("panda", 2), ("valkyrie_arm", 1), ("valkyrie_arm", 3)]
+)
+def test_a_load_that_the_first_model_was_learned_with_can_be_put_down(
+    arm_of: Callable[[str], Arm], load: FloatArray, robot: str, seed: int
+) -> None:
+    arm = replace(arm_of(robot), seed=seed)
+    identifier = OnlineIdentifier(arm.robot)
+    run(identifier, arm.samples(0.0, 20.0, noise=0.05, load=load))
+    last = run(identifier, arm.samples(20.0, 40.0, noise=0.05))[-1]
+    nominal = replace(last, parameters=arm.robot.nominal)
+    assert last.state is GateState.IDENTIFIED
+    assert not last.payload_attached
+    assert wide_error(arm, last) < 0.15 * wide_error(arm, nominal)
+
+
+def led_by_hand(arm: Arm, start: float, stop: float, compensated: float) -> Samples:
+    """Return samples of drives that bear the arm's weight and a share of its friction alone."""
+    samples = arm.samples(start, stop)
+    q, v, still = samples.position, samples.velocity, np.zeros_like(samples.velocity)
+    bare = arm.altered(viscous=0.0, coulomb=0.0).truth
+    weight = arm.torque(bare, q, still, still)
+    friction = arm.torque(arm.truth, q, v, still) - arm.torque(bare, q, v, still)
+    rng = np.random.default_rng(3)
+    effort = weight + compensated * friction + 0.05 * rng.normal(size=v.shape)
+    return replace(samples, effort=effort)
+
+
+def wide_error(arm: Arm, update: Update) -> float:
+    """Return the error of the torques that an update's parameters predict elsewhere [N·m]."""
+    samples = arm.samples(200.0, 220.0)
+    states = samples.position, samples.velocity, samples.acceleration
+    predicted = arm.torque(update.parameters, *states)
+    return float(np.sqrt(np.mean((predicted - samples.effort) ** 2)))
+
+
+@pytest.mark.parametrize("robot", ["panda", "ur10"])
+@pytest.mark.parametrize("compensated", [0.0, 0.6])
+def test_nothing_is_learned_while_a_hand_leads_the_robot(
+    arm_of: Callable[[str], Arm], robot: str, compensated: float
+) -> None:
+    arm = arm_of(robot)
+    identifier = OnlineIdentifier(arm.robot)
+    before = wide_error(arm, run(identifier, arm.samples(0.0, 20.0, noise=0.05))[-1])
+    led = run(identifier, led_by_hand(arm, 20.0, 40.0, compensated))
+    told = ["led_by_hand" in {cause.kind for cause in update.causes} for update in led]
+    assert np.mean(told[20:]) > 0.9  # from 2 s on
+    after = run(identifier, arm.samples(40.0, 50.0, noise=0.05))
+    assert after[-1].state is GateState.IDENTIFIED
+    assert not any("led_by_hand" in {c.kind for c in u.causes} for u in after[40:])
+    assert all(update.identified for update in [*led, *after])
+    assert max(wide_error(arm, update) for update in [*led[20:], *after]) < 3.0 * before
+
+
+def test_a_robot_whose_friction_all_changed_is_not_led_by_hand(panda: Arm) -> None:
+    identifier = OnlineIdentifier(panda.robot)
+    run(identifier, panda.samples(0.0, 20.0, noise=0.05))
+    oiled = panda.altered(viscous=0.4, coulomb=0.4)
+    for update in run(identifier, oiled.samples(20.0, 40.0, noise=0.05)):
+        assert "led_by_hand" not in {cause.kind for cause in update.causes}
+    assert wide_error(oiled, update) < wide_error(panda, update)
 
 
 def test_a_load_soon_after_the_first_model_blames_no_joint(panda: Arm, load: FloatArray) -> None:

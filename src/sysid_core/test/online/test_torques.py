@@ -418,3 +418,15 @@ def test_efforts_that_are_all_in_another_unit_are_refused(
     assert not any(update.identified for update in updates)
     assert "times the description's" in str(updates[-1].causes[0])
     assert "effort.gain" in str(updates[-1].causes[0])
+
+
+def test_a_first_model_of_efforts_in_another_unit_does_not_stay(
+    arm_of: Callable[[str], Arm],
+) -> None:
+    # two seconds of this motion leave room for masses that are half the description's
+    arm = replace(arm_of("panda"), seed=1)
+    samples = arm.samples(0.0, 6.0, noise=0.01)
+    updates = told_of(arm.robot, replace(samples, effort=0.1 * samples.effort))
+    assert any(update.identified for update in updates)
+    assert updates[-1].state is GateState.NOMINAL
+    assert "times the description's" in str(updates[-1].causes[0])
