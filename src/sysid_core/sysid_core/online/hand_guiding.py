@@ -102,14 +102,15 @@ class HandGuiding:
         regression, still = self._regression, np.zeros_like(samples.velocity)
         at_rest = replace(samples, velocity=still, acceleration=still)
         moving, resting = (regression.rows(some) for some in (samples, at_rest))
-        rigid = [regression.rigid_torques(rows, model.parameters) for rows in (moving, resting)]
+        parameters = model.parameters.copy()
+        parameters[regression.layout.friction] = 0.0
+        rigid = regression.base.project(parameters)
+        parts = np.column_stack([rigid, model.base - rigid])
         columns, errors = [], []
-        for j, (block, other) in enumerate(zip(moving.blocks, resting.blocks, strict=True)):
-            inertia = rigid[0][j] - rigid[1][j]
-            friction = (block.matrix - other.matrix) @ model.base - inertia
+        for block, other in zip(moving.blocks, resting.blocks, strict=True):
             error = block.target - block.matrix @ model.base
             size = max(float(np.sqrt(np.mean(error**2))), 1e-12)
-            columns.append(np.column_stack([inertia, friction]) / size)
+            columns.append((block.matrix - other.matrix) @ parts / size)
             errors.append(error / size)
         matrix, error = np.concatenate(columns), np.concatenate(errors)
         information = matrix.T @ matrix
