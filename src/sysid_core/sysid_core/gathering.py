@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch
 from sysid_core.dynamics.sums import Sums
 from sysid_core.errors import DataError
-from sysid_core.pieces import Aligning, Excerpt, Filtering, Itself, Stretch
+from sysid_core.pieces import Aligning, Excerpt, Filtering, Stretch
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned
@@ -117,15 +117,16 @@ class Gathering:
     def excerpt(self, train: float) -> tuple[Aligned, float]:
         """Return what to choose a cut-off on, and the share of it that may be looked at.
 
-        Of long recordings, and of several, that is a part of what is learned from: sixteen
-        stretches, evenly spread.
+        Of long recordings that is a part of what is learned from: sixteen stretches, evenly
+        spread.
         """
         learned = list(self._learned(train))
         length = sum(last - first for _, first, last in learned)
         if len(self._spans) == 1 and length <= _EXCERPT:
-            (aligned,) = self._workers.map(Itself())
+            (aligned,) = self._workers.map(Excerpt(tuple(_joined(self._learned(1.0)))))
             return aligned, train
-        parts = list(self._workers.map(Excerpt(tuple(_stretches(learned)))))
+        chosen = _joined(learned) if length <= _EXCERPT else _stretches(learned)
+        parts = list(self._workers.map(Excerpt(tuple(chosen))))
         grids = sorted((g for part in parts for g in part.grids), key=lambda g: g.time[0])
         if not grids:
             raise DataError("the recordings hold too little to learn from; record for longer")
@@ -136,16 +137,34 @@ class Gathering:
 
         Stretches without a gap: number of the recording, first and last time [s].
         """
-        found: dict[int, list[tuple[float, float]]] = {}
-        for span in self._spans:
-            if abs(span.rate / self._spans[0].rate - 1.0) <= _SAME_RATE:
-                found.setdefault(span.source, []).extend(s for s in span.stretches if s[0] < s[1])
-        for source, stretches in found.items():
+        alike = [s for s in self._spans if abs(s.rate / self._spans[0].rate - 1.0) <= _SAME_RATE]
+        for source in dict.fromkeys(span.source for span in alike):
+            stretches = self._motion(source)
             left = train * sum(last - first for first, last in stretches)
             for first, last in stretches:
                 if left > 0.0:
                     yield source, first, min(last, first + left)
                 left -= last - first
+
+    def _motion(self, source: int) -> list[tuple[float, float]]:
+        """Return when a recording moves, without gaps: first and last time [s]; all, if never.
+
+        A recorder runs before a motion and after it, and between one and the next.
+        """
+        own = [span for span in self._spans if span.source == source]
+        stretches = [stretch for span in own for stretch in span.stretches]
+        moves: list[tuple[float, float]] = []
+        for first, last in sorted(move for span in own for move in span.motion):
+            if moves and first <= moves[-1][1]:
+                moves[-1] = moves[-1][0], max(moves[-1][1], last)
+            else:
+                moves.append((first, last))
+        both = [
+            (max(first, start), min(last, end))
+            for start, end in stretches
+            for first, last in moves or [(start, end)]
+        ]
+        return [(start, end) for start, end in both if start < end]
 
     def gather(self, choice: CutoffChoice, train: float) -> Gathered:
         """Return all samples at one cut-off; the first `train` of each recording learns.
@@ -168,7 +187,7 @@ class Gathering:
         numbers = [number for number, batches in enumerate(found) if batches]
         if not numbers:
             raise DataError("no uninterrupted stretch is long enough to filter; record for longer")
-        wholes = [self._labelled(number, found[number]) for number in numbers]
+        wholes = [self._moving(number, found[number]) for number in numbers]
         splits = [round(train * len(whole)) for whole in wholes]
         parts = [whole.before(split) for whole, split in zip(wholes, splits, strict=True)]
         parts += [
@@ -184,9 +203,13 @@ class Gathering:
             lead[number] = whole.samples.time[0] - began[number]
         return Gathered(batch, sum(splits), source, weights, lead, [s.name for s in self._sources])
 
-    def _labelled(self, number: int, batches: Sequence[Batch]) -> Batch:
-        """Join a recording's batches, with its load where any recording has one."""
+    def _moving(self, number: int, batches: Sequence[Batch]) -> Batch:
+        """Join a recording's batches where it moves, with its load where any has one."""
         whole = Batch.concatenate(batches, batches[0].report)
+        edges = np.ravel(self._motion(number))
+        moves = np.searchsorted(edges, whole.samples.time, side="right") % 2 == 1
+        if moves.any():
+            whole = whole.select(moves)
         if any(carried is not None for carried in self._carried):
             carried = self._carried[number]
             if carried is None:
@@ -224,6 +247,15 @@ def _stretches(learned: Sequence[tuple[int, float, float]]) -> Iterator[Stretch]
                 here = k * take + a - start
                 yield Stretch(source, first - passed + a, first - passed + b, here)
             passed += last - first
+
+
+def _joined(learned: Iterable[tuple[int, float, float]]) -> Iterator[Stretch]:
+    """Yield stretches, each set to begin where the last one ends."""
+    here = None
+    for source, first, last in learned:
+        here = first if here is None else here
+        yield Stretch(source, first, last, here)
+        here += last - first
 
 
 def _in_a_row(batch: Batch, parts: Sequence[Batch]) -> Batch:

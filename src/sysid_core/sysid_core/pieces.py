@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from sysid_core.recordings import Source
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.interpretation import interpret
 from sysid_core.robot.model import Robot
+from sysid_core.robot.plausibility import STILL
 from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import Grid
 from sysid_core.signals.cutoff import CutoffChoice
@@ -27,7 +28,6 @@ __all__ = [
     "Aligning",
     "Excerpt",
     "Filtering",
-    "Itself",
     "Piece",
     "Span",
     "Stretch",
@@ -41,6 +41,12 @@ _LOWEST = 1.0
 """Lowest cut-off [Hz] that is tried where none is given."""
 _KEPT_ROWS = 500
 """Rows of a part that are kept to judge the whole recording by."""
+
+
+_AROUND = 1.0
+"""Rest [s] before and after a motion that belongs to it."""
+_BLOCK, _WHILE = 0.1, 0.5
+"""A robot moves where means of positions over the one differ within the other [s]."""
 
 
 class Piece(NamedTuple):
@@ -68,6 +74,7 @@ class Span(NamedTuple):
     sensor_rate: float
     stretches: tuple[tuple[float, float], ...]  # [s] first and last of each without a gap
     began: float  # [s] when the recording did
+    motion: tuple[tuple[float, float], ...]  # [s] first and last of each stretch that it moves in
 
 
 class Aligning(NamedTuple):
@@ -112,7 +119,10 @@ def align_source(
             (max(float(grid.time[0]), part.start), min(float(grid.time[-1]), part.end))
             for grid in a.grids
         )
-        spans.append(Span(number, a.choice, a.rate, a.sensor_rate, stretches, part.origin))
+        sensors, motion = (a.choice, a.rate, a.sensor_rate), stretches
+        if not robot.floating:  # which bears itself at rest, too
+            motion = tuple(_motion(piece))
+        spans.append(Span(number, *sensors, stretches, part.origin, motion))
         keep(piece)
         if not piece.whole:
             rows.append(_some_rows(part))
@@ -122,6 +132,29 @@ def align_source(
         return spans, ()
     judged = interpret(robot, _stacked(rows), lenient=lenient)
     return spans, judged.warnings
+
+
+def _motion(piece: Piece) -> Iterator[tuple[float, float]]:
+    """Yield when a piece moves [s], with some rest before and after."""
+    for grid in piece.aligned.grids:
+        time, position = grid.time, grid.joints["position"]
+        size = max(1, round(_BLOCK * piece.aligned.rate))
+        count = len(time) // size
+        lag = min(round(_WHILE / _BLOCK), count - 1)
+        if lag < 1:
+            continue
+        blocks = position[: count * size].reshape(count, size, -1).mean(axis=1)
+        moves = np.fmax.reduce(np.abs(blocks[lag:] - blocks[:-lag]), axis=1) > STILL
+        start, end = np.inf, -np.inf
+        for first in np.flatnonzero(moves) * size:
+            if time[first] - _AROUND > end:
+                if start < end:
+                    yield start, end
+                start = max(piece.start, float(time[first]) - _AROUND)
+            last = min(first + (lag + 1) * size, len(time) - 1)
+            end = min(piece.end, float(time[last]) + _AROUND)
+        if start < end:
+            yield start, end
 
 
 class _UnusablePartError(DataError):
@@ -207,14 +240,6 @@ class Excerpt:
                         )
                     )
         return replace(piece.aligned, grids=tuple(found))
-
-
-class Itself:
-    """Returns a piece's grid as it is."""
-
-    def __call__(self, piece: Piece) -> Aligned:
-        """Return the grid."""
-        return piece.aligned
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv
+from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
 from sysid_core.gathering import Gathering
 from sysid_core.identification import Identification, IdentifyConfig, identify
@@ -109,6 +110,52 @@ def test_a_part_in_which_the_robot_rests_is_used(
     )
     monkeypatch.setattr(Source.parts, "__defaults__", (1250,))
     assert len(identify(robot, still, AT_FIVE).samples) > 2000
+
+
+def moving_at_times(
+    robot: Robot, truth: FloatArray, moves: Sequence[tuple[float, float]], duration: float
+) -> Recording:
+    """Return a recording of a robot that moves and rests [s]; each move begins and ends slowly."""
+    time = np.arange(round(100.0 * duration)) / 100.0
+    speed = np.zeros_like(time)
+    for start, end in moves:
+        speed += np.clip(np.minimum(time - start, end - time), 0.0, 1.0)
+    rng, joints = np.random.default_rng(6), len(robot.joint_names)
+    angle = np.outer(np.cumsum(speed) / 100.0, rng.uniform(1.0, 2.5, joints))
+    position = 0.8 * np.sin(angle + rng.uniform(0.0, 6.0, joints)) + 0.4 * np.sin(2.3 * angle)
+    velocity = np.gradient(position, 0.01, axis=0)
+    states = position, velocity, np.gradient(velocity, 0.01, axis=0)
+    effort = make_regression(robot).full(*states) @ truth
+    effort += 0.2 * rng.normal(size=effort.shape)
+    return Recording(time, robot.joint_names, position, None, effort, source="at times")
+
+
+MOVES = {
+    "after": [(0.0, 30.0)],
+    "before": [(60.0, 90.0)],
+    "early": [(0.0, 5.0), (80.0, 110.0)],
+    "between": [(10.0, 15.0), (40.0, 70.0), (100.0, 105.0)],
+}
+
+
+@pytest.mark.parametrize(
+    ("when", "rows"),
+    [("after", 100_000), ("before", 2500), ("early", 100_000), ("between", 2500)],
+)
+def test_rests_take_no_part(
+    robot: Robot, truth: FloatArray, monkeypatch: pytest.MonkeyPatch, when: str, rows: int
+) -> None:
+    def error(one: Identification) -> float:
+        return float(np.linalg.norm(one.regression.base.project(one.estimate.parameters - truth)))
+
+    usual = identify(robot, moving_at_times(robot, truth, MOVES["after"], 30.0))
+    monkeypatch.setattr(Source.parts, "__defaults__", (rows,))
+    found = identify(robot, moving_at_times(robot, truth, MOVES[when], 120.0))
+    moved = sum(end - start for start, end in MOVES[when])
+    assert moved < len(found.samples) / 100.0 <= moved + 3.0 * len(MOVES[when])
+    assert found.split == pytest.approx(0.7 * len(found.samples), abs=1.0)
+    assert found.train.r2_identified.min() > 0.99
+    assert error(found) < 2.0 * error(usual)
 
 
 def test_recordings_weigh_by_their_weights(
