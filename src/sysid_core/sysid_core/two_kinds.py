@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -76,7 +76,9 @@ def find_two_kinds(
     # the time of several recordings is that of each only in what is learned from
     count = gathered.split if len(gathered.names) > 1 else len(gathered.batch)
     left = _left(robot, gathered.batch.samples.select(slice(count)), curves, still)
-    causes = (_load(robot, left.samples), *_hand(robot, parameters, left))
+    causes = [_load(robot, left.samples), _hand(robot, left.samples)]
+    if len(gathered.names) == 1:  # which several would have of each its own
+        causes.append(_little_friction(robot, parameters, left))
     found = [kinds for cause in causes if (kinds := _kinds(left, cause))]
     if not found:
         return disturbed.said
@@ -102,20 +104,25 @@ def _load(robot: Robot, samples: Samples) -> _Cause:
     return _Cause("load_changes", _torques(model, samples), (0.0, np.inf), MODEL_ERROR, message)
 
 
-def _hand(robot: Robot, parameters: FloatArray, left: _Left) -> Iterator[_Cause]:
-    """Yield what a hand spares the drives: what accelerates the robot, and its friction."""
-    message = "the robot seems to be led by hand in a part of the recording ({{where}}): its "
-    message += "efforts lack {{amount:.0%}} of {} there; what is learned lies between the two"
+_LED_BY_HAND = "the robot seems to be led by hand{} in a part of the recording ({{where}}): its "
+_LED_BY_HAND += "efforts lack {{amount:.0%}} of {} there; what is learned lies between the two"
+
+
+def _hand(robot: Robot, samples: Samples) -> _Cause:
+    """Return what accelerates the robot, which a hand spares the drives."""
     nominal = robot.with_parameters(robot.consistent_nominal)
     nominal.gravity.linear = np.zeros(3)
-    unit = -_torques(nominal, left.samples)
-    yield _Cause("led_by_hand", unit, _LED, _LED_SHARE, message.format("what accelerates it"))
+    message = _LED_BY_HAND.format("", "what accelerates it")
+    return _Cause("led_by_hand", -_torques(nominal, samples), _LED, _LED_SHARE, message)
+
+
+def _little_friction(robot: Robot, parameters: FloatArray, left: _Left) -> _Cause:
+    """Return the friction learned, which a hand spares them as well."""
     rigid = _torques(robot.with_parameters(parameters), left.samples)
     unit = np.zeros_like(rigid)
     unit[:, left.joints] = rigid[:, left.joints] - left.predicted
-    yield _Cause(
-        "led_by_hand", unit, _LED_FRICTION, _LED_SHARE, message.format("the friction learned")
-    )
+    message = _LED_BY_HAND.format(", or its friction to change,", "the friction learned")
+    return _Cause("led_by_hand", unit, _LED_FRICTION, _LED_SHARE, message)
 
 
 def _torques(model: pin.Model, samples: Samples) -> FloatArray:
