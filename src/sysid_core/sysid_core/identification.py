@@ -49,7 +49,8 @@ class IdentifyConfig:
     """Settings of a batch identification."""
 
     train: float = 0.7
-    """[-] share of the samples, from the start, that is learned from; the rest validates."""
+    """[-] share of the samples in motion, from the start, that is learned from; the rest
+    validates."""
     still: float = 0.01
     """[-] rows of a joint that is slower than this share of its top speed are not learned from:
     the sign of its Coulomb friction is anybody's guess there."""

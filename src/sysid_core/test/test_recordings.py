@@ -13,7 +13,7 @@ import pytest
 from sysid_core.arrays import FloatArray
 from sysid_core.cli.main import main
 from sysid_core.data import write_csv
-from sysid_core.dynamics.select import make_regression
+from sysid_core.dynamics.tree import TreeRegression
 from sysid_core.errors import DataError
 from sysid_core.gathering import Gathering
 from sysid_core.identification import Identification, IdentifyConfig, identify
@@ -125,7 +125,7 @@ def moving_at_times(
     position = 0.8 * np.sin(angle + rng.uniform(0.0, 6.0, joints)) + 0.4 * np.sin(2.3 * angle)
     velocity = np.gradient(position, 0.01, axis=0)
     states = position, velocity, np.gradient(velocity, 0.01, axis=0)
-    effort = make_regression(robot).full(*states) @ truth
+    effort = TreeRegression(robot).full(*states) @ truth
     effort += 0.2 * rng.normal(size=effort.shape)
     return Recording(time, robot.joint_names, position, None, effort, source="at times")
 

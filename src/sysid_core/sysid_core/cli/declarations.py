@@ -79,7 +79,7 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add_robot(parser, required=True)
     _add_out(parser, "estimate.json, <robot>.urdf, identified.yaml, report.html")
     _add_method(parser)
-    train = "of each recording, from its start, that is learned from; the rest validates"
+    train = "of each recording's motion, from its start, that is learned from; the rest validates"
     add_number(parser, "--train", "SHARE", train, 0.7)
     add_workers(parser)
     add(

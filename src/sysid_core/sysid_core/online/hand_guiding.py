@@ -11,6 +11,7 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
+from sysid_core.online.spans import LONGEST
 from sysid_core.online.update import ModelInUse
 from sysid_core.recording import Samples
 
@@ -22,15 +23,18 @@ _SPAN = 3.0
 _RATE = 20.0
 """Samples per second that are looked at [Hz]: a hand moves slowly."""
 
+_EVERY = 0.5
+"""Time between looks while errors are as usual [s]: these may have been learned from a hand."""
+
 _INDEPENDENT = 4.0
 """Residuals per second that are independent [Hz]: a model errs alike while a motion lasts."""
 
 _LACKS = 0.5
-"""Share of the inertial torque that must be lacking [-]. No load that is put down takes so much
-from all joints, and none that is picked up takes any."""
+"""Share of the inertial torque below which what is left must lie [-]. No load that is put down
+takes so much from all joints, and none that is picked up takes any."""
 
-_CERTAIN = 2.0
-"""Standard deviations by which it must be lacking [-]."""
+_CERTAIN, _ALARMED = 2.0, 1.0
+"""Standard deviations by which it must lie below [-], and where errors rose besides."""
 
 _LEFT = 0.5
 """Share of the errors' square that this may leave [-]: a load that is put down takes inertia too,
@@ -56,6 +60,7 @@ class HandGuiding:
         self._step = max(1, round(sample_rate / _RATE))
         self._recent: deque[Samples] = deque()
         self._skip = 0  # Samples until the next one that is kept
+        self._looked = -np.inf  # [s]
 
     def push(self, samples: Samples) -> None:
         """Take in samples."""
@@ -69,50 +74,62 @@ class HandGuiding:
         while self._recent[0].time[-1] < kept.time[-1] - _SPAN:
             self._recent.popleft()
 
-    def told(self, model: ModelInUse, since: float) -> Diagnostic | None:
-        """Say that the torques since a time [s] are none that move such a robot, if so."""
-        recent = [part for part in self._recent if part.time[0] >= since]
-        if sum(map(len, recent)) < 2:
+    def look(
+        self, model: ModelInUse, time: float, since: float | None, *, rose: bool
+    ) -> Diagnostic | None:
+        """Say that the newest torques are none that move such a robot, if so.
+
+        Looks at what came `since` an alarm [s]. Without one it looks at the newest samples, and
+        only now and then unless the errors `rose`.
+        """
+        if since is None and not rose and self._looked <= time < self._looked + _EVERY:
             return None
-        explained = self._explained(model, Samples.concatenate(recent))
-        if explained is None:
+        first = time - LONGEST if since is None else since
+        recent = [part for part in self._recent if part.time[-1] >= first]
+        if not recent:
             return None
-        change, std = explained
-        certain = change + _CERTAIN * std < -_LACKS
-        if not (certain[0] or (certain[1] and std[0] > _UNKNOWN)):
+        samples = Samples.concatenate(recent)
+        samples = samples.select(samples.time >= first)
+        if len(samples) < 2:
             return None
-        left = ", ".join(
-            f"{1.0 + share:.2f} ± {_CERTAIN * doubt:.2f} of its {what}"
-            for share, doubt, what in zip(change, std, ("inertia", "friction"), strict=True)
-            if doubt <= _UNKNOWN
+        self._looked = time
+        left, std = self._left(model, samples)
+        known = std <= _UNKNOWN
+        sure = _CERTAIN if since is None else _ALARMED
+        lacks = known & (left + sure * std < _LACKS) & (left > -_LACKS)
+        if not (lacks[0] or (lacks[1] and not known[0])):
+            return None
+        shares = zip(left, std, ("inertia", "friction"), known, strict=True)
+        told = ", ".join(
+            f"{share:.2f} ± {_CERTAIN * doubt:.2f} of its {what}"
+            for share, doubt, what, is_known in shares
+            if is_known
         )
         return Diagnostic(
             "led_by_hand",
-            f"the torques lack what the robot's motion takes ({left}): it is led by hand",
+            f"the torques lack what the robot's motion takes ({told}): it is led by hand",
             hint="nothing new is adopted until it moves by itself",
         )
 
-    def _explained(
-        self, model: ModelInUse, samples: Samples
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the changes (2,) of inertial and of friction torque that errors speak for [-].
+    def _left(self, model: ModelInUse, samples: Samples) -> tuple[FloatArray, FloatArray]:
+        """Return what torques have of the model's inertial and friction torques (2,) [-].
 
-        Also their standard deviations (2,); None where errors have another cause.
+        Also the standard deviations (2,), infinite where errors have another cause.
         """
         regression, still = self._regression, np.zeros_like(samples.velocity)
         at_rest = replace(samples, velocity=still, acceleration=still)
-        moving, resting = (regression.rows(some) for some in (samples, at_rest))
+        moving, resting = (regression.rows(some).blocks for some in (samples, at_rest))
         parameters = model.parameters.copy()
         parameters[regression.layout.friction] = 0.0
         rigid = regression.base.project(parameters)
-        parts = np.column_stack([rigid, model.base - rigid])
-        columns, errors = [], []
-        for block, other in zip(moving.blocks, resting.blocks, strict=True):
+        motions, errors = [], []
+        for block, other in zip(moving, resting, strict=True):
             error = block.target - block.matrix @ model.base
             size = max(float(np.sqrt(np.mean(error**2))), 1e-12)
-            columns.append((block.matrix - other.matrix) @ parts / size)
+            motions.append((block.matrix - other.matrix) / size)
             errors.append(error / size)
-        matrix, error = np.concatenate(columns), np.concatenate(errors)
+        motion, error = np.concatenate(motions), np.concatenate(errors)
+        matrix = motion @ np.column_stack([rigid, model.base - rigid])
         information = matrix.T @ matrix
         # one of the two may be zero
         information.flat[::3] += max(_LOOSE * float(np.trace(information)), 1e-300)
@@ -120,6 +137,14 @@ class HandGuiding:
         change = covariance @ (matrix.T @ error)
         square = float(np.mean((error - matrix @ change) ** 2))
         if square > _LEFT:
-            return None
+            return 1.0 + change, np.full(2, np.inf)
         colour = max(1.0, len(samples) / max(1.0, np.ptp(samples.time) * _INDEPENDENT))
-        return change, np.sqrt(np.diag(covariance) * square * colour)
+        # what the model itself was not told of either
+        bodies = regression.base.columns < regression.layout.inertial.stop
+        known = model.known.posterior[1]
+        doubt = [
+            np.sum(motion[:, own] @ known[np.ix_(own, own)] * motion[:, own])
+            for own in (bodies, ~bodies)
+        ]
+        variance = np.diag(covariance) * square * colour + doubt / np.diag(information)
+        return 1.0 + change, np.sqrt(variance)

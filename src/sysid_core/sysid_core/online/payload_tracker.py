@@ -121,24 +121,26 @@ class PayloadTracker:
             if found is None or (verdict.clear, verdict.odds) > (found.clear, found.odds):
                 found = verdict
             if verdict.is_load and self._refuted is not before.reference.parameters:
-                recent, since = newest.statistics(), alarm.since if alarm else time
-                if self._recognised(recent, before.reference, noise, window, since, time):
+                recent, began = newest.statistics(), alarm.since if alarm else time
+                if self._recognised(recent, before.reference, noise, window, began, time):
                     return None
-        if found is None and alarm and alarm.clear:
+        since = alarm.since if alarm else None
+        by_hand = self.guiding.look(before.reference, time, since, rose=found is not None)
+        if by_hand:
+            alarm = alarm or Alarmed(before, time - LONGEST, self._older(window))
+            self.phase = replace(alarm, clear=True, by_hand=by_hand)
+            self._likeness.forget_since(alarm.since)
+            return None
+        if alarm and (alarm.by_hand or (found is None and alarm.clear)):
             self._pass(alarm)
             return None
         if found is None or colours.used.duration < _LEARN:
             self.phase = before
             return None
         alarm = alarm or Alarmed(before, time, self._older(window))
-        by_hand = self.guiding.told(before.reference, alarm.since)
-        if alarm.by_hand and not by_hand:
-            self._pass(alarm)
-            return None
-        clear = alarm.clear or found.clear or by_hand is not None
-        self.phase = alarm = replace(alarm, clear=clear, by_hand=by_hand)
+        self.phase = alarm = replace(alarm, clear=alarm.clear or found.clear)
         self._likeness.forget_since(alarm.since)
-        if by_hand is None and time - alarm.since > _SETTLE:
+        if time - alarm.since > _SETTLE:
             self._settle(alarm, window, colours, time)
         # what has passed before other samples have shown it was no change
         return describe(found, lasting=time - alarm.since >= SHORTEST)

@@ -22,6 +22,7 @@ from sysid_core.inertia import from_mass_com_inertia, pseudo_inertia
 from sysid_core.online.changes import CERTAIN, Change, Verdict, describe
 from sysid_core.online.colour import LAG, ResidualColour
 from sysid_core.online.gate import GateState
+from sysid_core.online.hand_guiding import HandGuiding
 from sysid_core.online.innovations import Evidence, Noise
 from sysid_core.online.intake import LEAST_CORRELATION
 from sysid_core.online.load_likeness import LoadLikeness
@@ -31,7 +32,7 @@ from sysid_core.online.payload_phases import Following, Watching
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.saturation import Saturation
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.update import KnownBase, Update
+from sysid_core.online.update import KnownBase, ModelInUse, Update
 from sysid_core.recording import Samples
 
 Arm = Any
@@ -624,6 +625,19 @@ def test_nothing_is_learned_while_a_hand_leads_the_robot(
     assert not any("led_by_hand" in {c.kind for c in u.causes} for u in after[40:])
     assert all(update.identified for update in [*led, *after])
     assert max(wide_error(arm, update) for update in [*led[20:], *after]) < 3.0 * before
+
+
+@pytest.mark.parametrize(("spread", "told"), [(0.02, True), (1.0, False)])
+def test_inertia_that_is_not_known_is_not_missed(panda: Arm, spread: float, told: bool) -> None:
+    regression = make_regression(panda.robot)
+    base = regression.base.project(panda.truth)
+    known = KnownBase(base, np.diag((spread * base) ** 2))
+    model = ModelInUse(panda.truth, np.zeros_like(panda.truth), base, known, True)
+    guiding = HandGuiding(regression, 100.0)
+    guiding.push(led_by_hand(panda, 0.0, 3.0, 0.0))
+    assert (guiding.look(model, 3.0, None, rose=False) is not None) is told
+    guiding.push(panda.samples(3.0, 6.0, noise=0.05))
+    assert guiding.look(model, 6.0, None, rose=True) is None
 
 
 def test_a_robot_whose_friction_all_changed_is_not_led_by_hand(panda: Arm) -> None:
