@@ -42,7 +42,6 @@ _LOWEST = 1.0
 _KEPT_ROWS = 500
 """Rows of a part that are kept to judge the whole recording by."""
 
-
 _AROUND = 1.0
 """Rest [s] before and after a motion that belongs to it."""
 _BLOCK, _WHILE = 0.1, 0.5

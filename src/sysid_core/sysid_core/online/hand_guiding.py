@@ -124,10 +124,15 @@ class HandGuiding:
         rigid = regression.base.project(parameters)
         motions, errors = [], []
         for block, other in zip(moving, resting, strict=True):
+            # a chain gives no rows near a singular configuration
+            if not (len(block.sample) and np.array_equal(block.sample, other.sample)):
+                continue
             error = block.target - block.matrix @ model.base
             size = max(float(np.sqrt(np.mean(error**2))), 1e-12)
             motions.append((block.matrix - other.matrix) / size)
             errors.append(error / size)
+        if not errors:
+            return np.ones(2), np.full(2, np.inf)
         motion, error = np.concatenate(motions), np.concatenate(errors)
         matrix = motion @ np.column_stack([rigid, model.base - rigid])
         information = matrix.T @ matrix
