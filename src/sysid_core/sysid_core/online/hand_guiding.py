@@ -55,8 +55,9 @@ class HandGuiding:
     cannot have lost their inertia.
     """
 
-    def __init__(self, regression: Regression, sample_rate: float) -> None:
-        self._regression = regression
+    def __init__(self, regression: Regression, load: FloatArray, sample_rate: float) -> None:
+        # (b, k) what mass and first moments of a load at the tool add to the base parameters
+        self._regression, self._load = regression, load
         self._step = max(1, round(sample_rate / _RATE))
         self._recent: deque[Samples] = deque()
         self._skip = 0  # Samples until the next one that is kept
@@ -122,7 +123,7 @@ class HandGuiding:
         parameters = model.parameters.copy()
         parameters[regression.layout.friction] = 0.0
         rigid = regression.base.project(parameters)
-        motions, errors = [], []
+        motions, others, errors = [], [], []
         for block, other in zip(moving, resting, strict=True):
             # a chain gives no rows near a singular configuration
             if not (len(block.sample) and np.array_equal(block.sample, other.sample)):
@@ -130,19 +131,25 @@ class HandGuiding:
             error = block.target - block.matrix @ model.base
             size = max(float(np.sqrt(np.mean(error**2))), 1e-12)
             motions.append((block.matrix - other.matrix) / size)
+            weight = np.column_stack([block.matrix @ self._load, other.matrix @ rigid])
+            others.append(weight / size)
             errors.append(error / size)
         if not errors:
             return np.ones(2), np.full(2, np.inf)
         motion, error = np.concatenate(motions), np.concatenate(errors)
         matrix = motion @ np.column_stack([rigid, model.base - rigid])
+        # weight that drives do not bear as the model has it: of a tool that they know nothing of
+        matrix = np.column_stack([matrix, np.concatenate(others)])
         information = matrix.T @ matrix
-        # one of the two may be zero
-        information.flat[::3] += max(_LOOSE * float(np.trace(information)), 1e-300)
+        # one of the two torques may be zero
+        information.flat[:: len(information) + 1] += max(
+            _LOOSE * float(np.trace(information)), 1e-300
+        )
         covariance = np.linalg.inv(information)
         change = covariance @ (matrix.T @ error)
         square = float(np.mean((error - matrix @ change) ** 2))
         if square > _LEFT:
-            return 1.0 + change, np.full(2, np.inf)
+            return 1.0 + change[:2], np.full(2, np.inf)
         colour = max(1.0, len(samples) / max(1.0, np.ptp(samples.time) * _INDEPENDENT))
         # what the model itself was not told of either
         bodies = regression.base.columns < regression.layout.inertial.stop
@@ -151,5 +158,5 @@ class HandGuiding:
             np.sum(motion[:, own] @ known[np.ix_(own, own)] * motion[:, own])
             for own in (bodies, ~bodies)
         ]
-        variance = np.diag(covariance) * square * colour + doubt / np.diag(information)
-        return 1.0 + change, np.sqrt(variance)
+        variance = np.diag(covariance)[:2] * square * colour + doubt / np.diag(information)[:2]
+        return 1.0 + change[:2], np.sqrt(variance)

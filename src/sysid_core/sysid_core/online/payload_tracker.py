@@ -71,7 +71,8 @@ class PayloadTracker:
         self.former: Former | None = None  # Where the newest look settled a change without a load
         self._refuted: FloatArray | None = None  # (p,) of a model whose errors are no load's
         self._estimator, self._spans = estimator, Spans(sample_rate)
-        self.guiding = HandGuiding(estimator.regression, sample_rate)
+        load = np.stack([estimator.base_shift(one) for one in np.eye(10)[:4]], axis=1)
+        self.guiding = HandGuiding(estimator.regression, load, sample_rate)
         self.forget()
         self._told = False
 
