@@ -148,7 +148,8 @@ class HandGuiding:
         covariance = np.linalg.inv(information)
         change = covariance @ (matrix.T @ error)
         square = float(np.mean((error - matrix @ change) ** 2))
-        if square > _LEFT:
+        # errors are as large as what is lacking, or it is only that columns are alike
+        if square > _LEFT or _LACKS**2 * float(np.mean(matrix[:, 0] ** 2)) > 1.0:
             return 1.0 + change[:2], np.full(2, np.inf)
         colour = max(1.0, len(samples) / max(1.0, np.ptp(samples.time) * _INDEPENDENT))
         # what the model itself was not told of either
