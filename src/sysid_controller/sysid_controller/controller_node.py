@@ -30,6 +30,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import SysidError
 from sysid_core.settings import group
 from sysid_core.signals.parts import NewestParts
+from sysid_core.signals.senders import FOREIGN, Senders
 from sysid_msgs.msg import Contacts, DynamicParameters, TrackingStatus
 from sysid_ros.control import command_message, tracking_message, trajectory_points
 from sysid_ros.diagnostics import clock_fault, diagnostics_message
@@ -76,7 +77,8 @@ class ControllerNode(Node):
         config = parameters.config.control
         self.controller = Controller(parameters.config.load_robot(self), config)
         robot = self.controller.robot
-        self._newest = NewestParts(robot.actuated_names, robot.description.names)
+        published = robot.actuated_names, robot.description.names
+        self._newest, self._senders = NewestParts(*published), Senders(*published)
         self.health = Health()
         self._times = NodeTimes(self.get_clock())
         self._now, self._steady = self._times.now, self._times.steady
@@ -163,11 +165,15 @@ class ControllerNode(Node):
     def _on_joint_states(self, message: JointState) -> None:
         if self.controller.joint_states.are_others(message.name):
             return  # a gripper's, on the same topic
+        steady = self._steady()
+        if self._senders.foreign(message.name, steady, message.velocity, message.effort):
+            self._note("joint states", Diagnostic("refused", FOREIGN))
+            return
         whole = self._newest.push(message.name, *joint_arrays(message))
         if whole is None:
             return
         names, (position, velocity) = whole
-        newest, steady = nanoseconds(message.header.stamp), self._steady()
+        newest = nanoseconds(message.header.stamp)
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
         fault = clock_fault(self, newest)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.limits import Limits
@@ -16,6 +16,7 @@ __all__ = ["JointStates"]
 
 _CUTOFF = 50.0  # [Hz] of the first-order low-pass on differentiated positions
 _BELIEVED = 0.5  # [-] of an implausible velocity that positions must show for it to be true
+_LEAP = 0.05  # [rad, m] that a position may leap at once: stamps jitter, encoders are coarse
 _OUT_OF_ORDER = 0.1  # [s] by which a message may be overtaken; beyond, the clock was set back
 
 
@@ -35,6 +36,7 @@ class JointStates:
         self.joint_names = joint_names
         self._lower, self._upper = limits.lower - BEYOND_RANGE, limits.upper + BEYOND_RANGE
         self._fastest = BEYOND_SPEED * limits.velocity
+        self._turns = np.isinf(limits.lower) & np.isinf(limits.upper)
         self.known = False  # Whether a state has been taken
         self.position: FloatArray = np.zeros(len(joint_names))  # (na,) [rad]
         self.velocity: FloatArray = np.zeros(len(joint_names))  # (na,) [rad/s]
@@ -112,6 +114,13 @@ class JointStates:
                 f"{BEYOND_RANGE:.3g} rad outside its limits [{self._lower[j] + BEYOND_RANGE:.4g}"
                 f", {self._upper[j] - BEYOND_RANGE:.4g}]; check its encoder and zero"
             )
+        leapt = self._leapt(position, stamp)
+        if leapt.any():
+            j = int(np.argmax(leapt))
+            return (
+                f"joint '{self.joint_names[j]}' leaps from {self.position[j]:.4g} to "
+                f"{position[j]:.4g} rad; does a second node publish its joint states?"
+            )
         if velocity is None:
             return ""
         fast = np.isfinite(velocity) & (np.abs(velocity) > self._fastest)
@@ -126,6 +135,15 @@ class JointStates:
                 "check the driver's velocity"
             )
         return ""
+
+    def _leapt(self, position: FloatArray, stamp: float) -> BoolArray:
+        """Return which joints (na,) are where they cannot have come to since the newest state."""
+        elapsed = 0.0 if self._stamp is None else stamp - self._stamp
+        if elapsed <= 0.0:  # no stamps, or a clock that was set back, tell nothing
+            return np.zeros(len(position), dtype=np.bool_)
+        apart = position - self.position
+        apart[self._turns] -= 2.0 * np.pi * np.round(apart[self._turns] / (2.0 * np.pi))
+        return np.asarray(np.abs(apart) > self._fastest * elapsed + _LEAP)
 
     def _find_joints(self, names: Sequence[str]) -> str:
         known = [self._aliases.get(name, name) for name in names]

@@ -19,6 +19,7 @@ from sysid_core.recording import Recording
 from sysid_core.robot import Robot
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.signals.parts import NewestParts
+from sysid_core.signals.senders import FOREIGN, Senders
 
 __all__ = ["Phase", "Player"]
 
@@ -65,7 +66,7 @@ class Player:
         self._conversion = JointConversion.described(robot)
         aliases = robot.description.names
         self._states = JointStates(names, self._conversion, aliases, limits)
-        self._newest = NewestParts(names, aliases)
+        self._newest, self._senders = NewestParts(names, aliases), Senders(names, aliases)
         self._published: dict[str, str] = {}
         self._plan: MotionPlan | None = None
         self._begin = self._stamp = self._followed = 0.0
@@ -161,6 +162,9 @@ class Player:
         stamp: float,
     ) -> None:
         """Take measured joint states, as published, and judge them."""
+        if self._senders.foreign(names, stamp, velocity, effort):
+            self._refused = FOREIGN
+            return
         whole = self._newest.push(names, position, velocity, effort)
         if whole is None:
             return

@@ -28,6 +28,7 @@ from sysid_core.errors import DataError, ParameterError, SysidError
 from sysid_core.excitation.motion_file import read_motion
 from sysid_core.files import output_folder
 from sysid_core.robot import Robot, load_robot
+from sysid_core.signals.senders import Senders
 from sysid_msgs.msg import Contacts, TrackingStatus
 from sysid_ros.control import trajectory_message
 from sysid_ros.fields import seconds, stamp
@@ -199,7 +200,8 @@ class PlayerNode(Node):
 
     def _write(self) -> None:
         """Write the bag and say what to do with it."""
-        batches, _ = joint_batches(self._messages)
+        senders = Senders(self.robot.actuated_names, self.robot.description.names)
+        batches, _ = joint_batches(self._messages, senders)
         if not self._config.out or not batches or not self.player.moved:
             return
         buffer = RingBuffer(_LONGEST)

@@ -135,6 +135,22 @@ def test_a_gripper_on_the_same_topic_is_no_fault(graph: Graph) -> None:
     graph.until(graph.state(TrackingStatus.HOLDING))
 
 
+def test_a_second_node_on_the_topic_is_told_and_moves_nothing(graph: Graph) -> None:
+    graph.message = graph.joint_state(effort=[1.0] * 7)
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+    slider = JointState(name=list(graph.robot.joint_names), position=[0.0] * 7)
+
+    def published_before() -> None:
+        slider.header.stamp = graph.probe.get_clock().now().to_msg()
+        graph.states.publish(slider)
+
+    graph.before_state = published_before
+    graph.until(graph.diagnosed("joint states", "a second node publishes them"))
+    np.testing.assert_array_equal(graph.node.controller.joint_states.position, HOME)
+    graph.until(graph.state(TrackingStatus.HOLDING))
+
+
 def test_joint_states_of_two_drivers_make_one(graph: Graph) -> None:
     graph.start()
     names = list(graph.robot.joint_names)

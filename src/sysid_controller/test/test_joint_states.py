@@ -62,6 +62,30 @@ def test_positions_that_are_not_finite_are_refused_by_name(
     np.testing.assert_array_equal(states.position, VALUES)
 
 
+def test_positions_of_a_second_node_do_not_leap_in_between(
+    states: JointStates, panda: Robot
+) -> None:
+    names = panda.joint_names
+    states.update(names, VALUES, NONE, 0.0)
+    refusal = states.update(names, np.zeros(7), NONE, 0.0001)
+    assert refusal is not None
+    assert "'panda_joint1' leaps from 0.1 to 0 rad" in str(refusal)
+    np.testing.assert_array_equal(states.position, VALUES)
+    assert states.update(names, VALUES, NONE, 0.002) is None
+    np.testing.assert_array_equal(states.velocity, 0.0)
+    # after a silence in which the joints can have come there, they have
+    assert states.update(names, np.zeros(7), NONE, 0.2) is None
+
+
+def test_joints_that_turn_without_end_may_jump_by_turns(panda: Robot) -> None:
+    free = panda.limits._replace(lower=np.full(7, -np.inf), upper=np.full(7, np.inf))
+    states = JointStates(
+        panda.actuated_names, JointConversion.described(panda), panda.description.names, free
+    )
+    states.update(panda.joint_names, np.full(7, 3.14), NONE, 0.0)
+    assert states.update(panda.joint_names, np.full(7, -3.14), NONE, 0.002) is None
+
+
 def test_missing_joints_and_wrong_lengths_are_refused(states: JointStates, panda: Robot) -> None:
     names = list(panda.joint_names)
     assert "panda_joint7" in str(states.update(names[:6], VALUES[:6], NONE, 0.0))

@@ -26,6 +26,7 @@ from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig
 from sysid_core.recording import Samples
 from sysid_core.settings import group, parameter
+from sysid_core.signals.senders import Senders
 from sysid_msgs.msg import JointSamples
 from sysid_msgs.srv import SaveBuffer
 from sysid_online.opening import OpeningStream
@@ -86,6 +87,7 @@ class RecorderNode(Node):
         config = NodeParameters(self, RecorderConfig()).config
         self.robot = config.load_robot(self)
         self._pending: list[JointState] = []
+        self._senders = Senders(self.robot.actuated_names, self.robot.description.names)
         self._arrived: dict[str, list[Any]] = {}
         self._buffer = RingBuffer(config.buffer_duration)
         self._writer = ThreadPoolExecutor(1)  # a bag takes seconds, and samples must not wait
@@ -144,7 +146,7 @@ class RecorderNode(Node):
         if not messages:
             return
         self._last_arrival = time.monotonic()
-        batches, faults = joint_batches(messages)
+        batches, faults = joint_batches(messages, self._senders)
         self._faults.update(faults)
         self._efforts |= any(np.any(batch.effort) for batch in batches)
         for batch in batches:

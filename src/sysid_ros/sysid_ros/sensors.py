@@ -14,6 +14,7 @@ from sensor_msgs.msg import Imu, JointState
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data.decode import SENSOR_READERS, SensorReader, Stream
 from sysid_core.recording import Recording
+from sysid_core.signals.senders import Senders
 from sysid_msgs.msg import Contacts
 from sysid_ros.fields import doubles, quaternion, seconds, vector, vector_array
 from sysid_ros.plain import import_type
@@ -58,7 +59,9 @@ def joint_arrays(message: JointState) -> tuple[FloatArray, FloatArray]:
     return np.array(message.position, dtype=float), np.array(message.velocity, dtype=float)
 
 
-def joint_batches(messages: Sequence[JointState]) -> tuple[list[Recording], dict[str, int]]:
+def joint_batches(
+    messages: Sequence[JointState], senders: Senders
+) -> tuple[list[Recording], dict[str, int]]:
     """Return joint states as recordings, and how many had to be left out, by their fault.
 
     Messages that follow each other with the same joints share one; velocities that a message lacks
@@ -67,6 +70,7 @@ def joint_batches(messages: Sequence[JointState]) -> tuple[list[Recording], dict
     faults = {
         "joint states without position or effort": 0,
         "joint states with arrays of odd length": 0,
+        "joint states of a second node": 0,
     }
     groups: list[tuple[tuple[str, ...], list[JointState]]] = []
     for message in messages:
@@ -75,6 +79,10 @@ def joint_batches(messages: Sequence[JointState]) -> tuple[list[Recording], dict
             faults["joint states without position or effort"] += 1
         elif len(message.velocity) not in (0, n):
             faults["joint states with arrays of odd length"] += 1
+        elif senders.foreign(
+            names, seconds(message.header.stamp), message.velocity, message.effort
+        ):
+            faults["joint states of a second node"] += 1
         elif groups and groups[-1][0] == names:
             groups[-1][1].append(message)
         else:

@@ -13,6 +13,7 @@ from builtin_interfaces.msg import Time
 from sysid_core.errors import DataError
 from sysid_core.recording import Samples
 from sysid_core.robot import load_robot
+from sysid_core.signals.senders import Senders
 from sysid_msgs.msg import Contacts
 from sysid_ros.samples import samples_from_message, samples_message
 from sysid_ros.sensors import (
@@ -30,13 +31,14 @@ NOW = Time(sec=3, nanosec=500_000_000)
 
 def test_joint_states_become_batches_and_bad_ones_counts() -> None:
     good = joint_state_message(["a", "b"], NOW, np.ones(2), np.zeros(2), 2.0 * np.ones(2))
-    slow = joint_state_message(["a", "b"], NOW, np.ones(2), effort=np.ones(2))
+    later = Time(sec=5)  # else it would be a second node's
+    slow = joint_state_message(["a", "b"], later, np.ones(2), effort=np.ones(2))
     other = joint_state_message(["c"], NOW, np.ones(1), effort=np.ones(1))
     blind = joint_state_message(["a", "b"], NOW, np.ones(2))
     odd = joint_state_message(["a", "b"], NOW, np.ones(2), np.ones(1), np.ones(2))
-    batches, faults = joint_batches([good, slow, blind, odd, other])
+    batches, faults = joint_batches([good, slow, blind, odd, other], Senders())
     assert [batch.joint_names for batch in batches] == [("a", "b"), ("c",)]
-    np.testing.assert_array_equal(batches[0].time, [3.5, 3.5])
+    np.testing.assert_array_equal(batches[0].time, [3.5, 5.0])
     np.testing.assert_array_equal(batches[0].velocity, [[0.0, 0.0], [np.nan, np.nan]])
     np.testing.assert_array_equal(batches[0].effort, [[2.0, 2.0], [1.0, 1.0]])
     assert faults == {

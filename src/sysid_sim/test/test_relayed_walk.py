@@ -21,6 +21,7 @@ from sysid_core.arrays import FloatArray
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.recording import Recording
 from sysid_core.signals.rotation import rotate_into_body
+from sysid_core.signals.senders import Senders
 from sysid_online import relay as relays
 from sysid_online.unitree_relay import UnitreeRelay
 from sysid_ros.fields import stamp
@@ -120,7 +121,7 @@ def relayed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Recording
             node._on_low_state(low)
             node._on_odometry(sport)
         assert not node.left_out
-        (joints,), _ = joint_batches(logs[0])
+        (joints,), _ = joint_batches(logs[0], Senders())
         sensors = dict(zip(("imu/data", "odom", "contacts"), logs[1:], strict=True))
         for topic in SENSOR_TOPICS:
             (one,), malformed = topic.recordings(sensors[topic.name])

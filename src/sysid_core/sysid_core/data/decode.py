@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sysid_core.arrays import FloatArray
+from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.data.message_types import CONTACTS, IMU, ODOMETRY
 from sysid_core.data.storage import StoredMessage
 from sysid_core.errors import DataError
@@ -22,6 +22,7 @@ from sysid_core.recording import (
     ImuRecording,
     Recording,
 )
+from sysid_core.signals.senders import Senders, form_of
 
 __all__ = ["SENSOR_READERS", "SensorReader", "Stream", "joints_of", "merged", "stamp_times"]
 
@@ -121,13 +122,15 @@ def joints_of(stream: Stream, time: FloatArray) -> Recording:
 
     Drivers may publish in changing order, or disjoint groups of joints in separate messages: the
     names decide the column, and consecutive messages of disjoint groups with the same stamp
-    become one row. NaN stands where a message lacked a joint or a quantity.
+    become one row. NaN stands where a message lacked a joint or a quantity. What a second node
+    sent of the same joints, with less in it, is left out.
 
     Raises
     ------
     DataError
         If no message names a joint, or one names a joint twice.
     """
+    stream, time, foreign = _of_driver(stream, time)
     columns, orders = _columns(stream)
     rows = _row_numbers(stream.messages, orders, time)
     arrays = {
@@ -150,6 +153,11 @@ def joints_of(stream: Stream, time: FloatArray) -> Recording:
         "these values are left out"
         for quantity, count in misfits.items()
     ]
+    if foreign:
+        warnings.append(
+            f"{stream.topic}: what a second node sent of the same joints, without the driver's "
+            "efforts or velocities, is left out"
+        )
     return Recording(
         merged,
         tuple(columns),
@@ -158,6 +166,26 @@ def joints_of(stream: Stream, time: FloatArray) -> Recording:
         _present(arrays["effort"]),
         warnings=tuple(warnings),
     )
+
+
+def _of_driver(stream: Stream, time: FloatArray) -> tuple[Stream, FloatArray, bool]:
+    """Return the messages of the joints' driver with their times, and whether others came."""
+    if len({form_of(m.name, m.velocity, m.effort) for m in stream.messages}) < 2:
+        return stream, time, False
+    senders, rows = Senders(), list(zip(stream.messages, time.tolist(), strict=True))
+
+    def foreign(way: int) -> BoolArray:
+        told = [senders.foreign(m.name, way * t, m.velocity, m.effort) for m, t in rows[::way]]
+        return np.array(told[::way], dtype=np.bool_)
+
+    foreign(1)  # who measures may come last
+    others = foreign(-1) | foreign(1)
+    if not others.any():
+        return stream, time, False
+    own = np.flatnonzero(~others)
+    left = [stream.messages[row] for row in own.tolist()]
+    found = Stream(stream.topic, left, stream.stamps[own], stream.log_times[own])
+    return found, time[own], True
 
 
 def _columns(stream: Stream) -> tuple[dict[str, int], dict[tuple[str, ...], list[int]]]:

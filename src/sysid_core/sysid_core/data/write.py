@@ -115,19 +115,27 @@ def _streams(recording: Recording, types: Typestore) -> list[_Stream]:
 
 
 def _joint_states(recording: Recording, types: Typestore) -> Callable[[int, Any], Any]:
-    """Return what makes the message of a row; joints without any value in it are left out."""
+    """Return what makes the message of a row; joints without any value in it are left out.
+
+    A quantity is empty where none of the joints has it in any row, and else NaN where it lacks.
+    """
     message = types.types[JOINT_STATE]
     names = list(recording.joint_names)
     arrays = [recording.position, recording.velocity, recording.effort]
-    present = np.any([np.isfinite(array) for array in arrays if array is not None], axis=0)
+    unknown = np.zeros(recording.position.shape, dtype=np.bool_)
+    finite = np.stack([unknown if array is None else np.isfinite(array) for array in arrays])
+    present = np.asarray(finite.any(axis=0))
+    ever = np.asarray(finite.any(axis=1))
     empty = np.zeros(0)
 
     def make(row: int, header: Any) -> Any:
         here = present[row]
         values = []
-        for array in arrays:
-            chosen = empty if array is None else array[row, here].astype(np.float64)
-            values.append(empty if np.isnan(chosen).all() else chosen)
+        for array, known in zip(arrays, ever, strict=True):
+            if array is None or not known[here].any():
+                values.append(empty)
+            else:
+                values.append(array[row, here].astype(np.float64))
         chosen_names = names if here.all() else [n for n, h in zip(names, here, strict=True) if h]
         return message(header(""), chosen_names, *values)
 

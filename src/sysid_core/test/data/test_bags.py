@@ -309,6 +309,25 @@ def _halves(joints: Sequence[str]) -> list[tuple[str, str, int, Any]]:
     return states
 
 
+@pytest.mark.parametrize("effort", [None, [0.0, 0.0, 0.0]])
+@pytest.mark.parametrize(("first", "last"), [(5, 35), (-20, 60)])
+def test_what_a_second_node_sent_of_the_same_joints_is_left_out(
+    tmp_path: Path, effort: list[float] | None, first: int, last: int
+) -> None:
+    late = []
+    for k in range(first, last, 2):
+        stamp = EPOCH * 10**9 + k * 10**7 + 3 * 10**6
+        state = _joint_state(stamp, ["finger", "b", "a"], [0.1, 0.0, 0.0], effort)
+        late.append(("/joint_states", JOINT_STATE, stamp, state))
+    mixed = sorted([*_states(40), *late], key=lambda message: message[2])
+    recording = read_recording(_write_raw(tmp_path / "bag", mixed))
+    columns = [recording.joint_names.index(name) for name in ("a", "b")]
+    while_driven = (recording.time >= EPOCH) & (recording.time < EPOCH + 0.4)
+    expected = np.outer(np.arange(40.0), [1.0, -1.0])
+    np.testing.assert_array_equal(recording.position[while_driven][:, columns], expected)
+    assert any("a second node sent" in warning for warning in recording.warnings)
+
+
 @pytest.mark.parametrize("asked", [None, "/left/joint_states, right/joint_states"])
 def test_topics_of_other_joints_are_read_together(tmp_path: Path, asked: str | None) -> None:
     folder = _write_raw(tmp_path / "bag", _halves(["a", "b"]))
