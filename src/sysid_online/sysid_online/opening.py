@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError, SysidError
 from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import (
@@ -17,6 +18,7 @@ from sysid_core.online.stream_config import (
 )
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot import Robot
+from sysid_core.robot.locked import locked_elsewhere
 from sysid_core.signals.parts import JoinedParts
 
 __all__ = ["OpeningStream"]
@@ -46,6 +48,7 @@ class OpeningStream:
         self.robot = robot
         self.stream: SampleStream | None = None  # None until it is open
         self.counts: Counter[str] = Counter()  # What came that was not as it should be, by fault
+        self.locked: tuple[Diagnostic, ...] | None = None  # Told of the first joint states
         self._config = config
         self._rate, self._cutoff = rate, cutoff
         self._inertial = False
@@ -82,6 +85,8 @@ class OpeningStream:
             return []
 
     def _pushed(self, batch: Recording) -> list[Samples]:
+        if self.locked is None and columns_of(self.robot, batch.joint_names) is not None:
+            self.locked = tuple(locked_elsewhere(self.robot, batch))
         batch = self._parts.push(batch)
         if not len(batch):
             return []

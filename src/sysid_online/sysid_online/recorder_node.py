@@ -231,7 +231,7 @@ class RecorderNode(Node):
             if self.robot.floating:
                 values["contacts from"] = stream.contact_source or "nowhere yet"
             self._say_contact_source(stream.contact_source)
-            troubles += map(str, stream.take_diagnostics())
+            troubles += map(str, (*(self._source.locked or ()), *stream.take_diagnostics()))
         harmful = {fault: count for fault, count in faults.items() if fault not in _HARMLESS}
         troubles = risen(harmful, self._reported) + troubles
         self._reported = harmful

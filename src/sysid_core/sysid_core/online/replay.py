@@ -17,6 +17,7 @@ from sysid_core.online.stream import SampleStream, columns_of, values_of
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
+from sysid_core.robot.locked import locked_elsewhere
 from sysid_core.robot.model import Robot
 from sysid_core.signals.parts import joined
 from sysid_core.signals.sensors import SOURCES
@@ -103,6 +104,7 @@ def replay(
         If the recording holds no efforts, never the robot's joints, or no usable odometry of a
         floating base.
     """
+    locked = tuple(map(str, locked_elsewhere(robot, recording)))
     recording = _of_robot(recording, robot)
     config = replace(
         online or OnlineConfig(), sample_rate=stream.output_rate, cutoff=stream.cutoff
@@ -114,7 +116,7 @@ def replay(
         used += len(samples)
         identifier.ingest(samples)
         yield _step(identifier, clock)
-    found = _noticed(live, recording, used)
+    found = locked + _noticed(live, recording, used)
     if found and tell is not None:
         tell(found)
 

@@ -13,6 +13,7 @@ from sysid_core.diagnostics import Severity
 from sysid_core.errors import DataError, found_in
 from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.conversion import JointConversion
+from sysid_core.robot.locked import locked_elsewhere
 from sysid_core.robot.model import Robot
 from sysid_core.robot.plausibility import STILL, implausibilities
 
@@ -67,7 +68,8 @@ def interpret(
         chosen = _to_joints(robot, chosen, part_of or JointConversion(robot), warnings)
         if part_of is None:
             _require_motion(robot, chosen, warnings)
-            for found in implausibilities(robot, chosen):
+            locked = locked_elsewhere(robot, recording)
+            for found in (*locked, *implausibilities(robot, chosen)):
                 if found.severity is Severity.ERROR and not lenient:
                     raise DataError(str(found))
                 warnings.append(str(found))

@@ -94,6 +94,15 @@ def test_extra_joints_are_left_out_with_a_warning(ur10: Robot, recording: Record
     np.testing.assert_array_equal(read.effort, recording.effort)
 
 
+def test_a_locked_joint_elsewhere_is_refused_with_its_mend(
+    ur10: Robot, recording: Recording
+) -> None:
+    held = {"shoulder_lift_joint": 2.0}
+    locked = replace(ur10.description, locked=held, actuated=None)
+    with pytest.raises(DataError, match=r"shoulder_lift_joint: is locked at 2, but .* torques by"):
+        interpret(Robot(locked, ur10.urdf), recording)
+
+
 def test_passive_joints_may_be_missing() -> None:
     robot = load_robot("digit_left_leg")
     t = 0.01 * np.arange(200, dtype=np.float64)
