@@ -91,7 +91,7 @@ class Controller(ControllerInputs):
         self._check_unit(config)
         self._law = self._safe_hold.law = law
         self.blend.duration = config.blend_time
-        self.watchdog.timeout = config.stale_timeout
+        self.watchdog.timeout = self._repeats.patience = config.stale_timeout
         self._limiter.configure(config)
         if self.base is not None:
             self.base.configure(config)
@@ -169,7 +169,8 @@ class Controller(ControllerInputs):
             self.watch.restart()
             return
         rejoined, self._rejoined = self._rejoined, False
-        reason = self.watch.judge(self._limiter.last, elapsed, steady, rejoined=rejoined)
+        judged = self.watch.judge(self._limiter.last, elapsed, steady, rejoined=rejoined)
+        reason = judged or self._repeats.standing()
         if reason is None:
             return
         self._drop_parameters(f"the robot was stopped: {reason}", steady, _PAUSE)
@@ -248,7 +249,8 @@ class Controller(ControllerInputs):
             )
         elif state is ControlState.STOPPED:
             gravity = self._gravity()
-            braked = self.stop.torque(gravity, measured.position, self.watch.velocity, steady)
+            velocity = np.where(self._repeats.lost, 0.0, self.watch.velocity)
+            braked = self.stop.torque(gravity, measured.position, velocity, steady)
             asked = LawOutput(braked, gravity)
             limits = self._limiter.apply(braked, step, none, urgent=True)
         else:
@@ -258,6 +260,7 @@ class Controller(ControllerInputs):
             else:
                 self._safe_hold.forget()
             limits = self._limiter.apply(asked.effort, step, none)
+        self._sent = limits.effort
         return Command(
             state,
             self._output(limits.effort) if self._sends(state, limits, step) else None,

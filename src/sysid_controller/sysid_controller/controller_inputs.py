@@ -3,12 +3,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from sysid_controller.command import ControlState, Publishers, Watchdog
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
 from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.planning import Reach
 from sysid_controller.reference import Reference
+from sysid_controller.repeats import Repeats
 from sysid_controller.safety_watch import SafetyStop, SafetyWatch
 from sysid_controller.settings import ControllerConfig
 from sysid_core.arrays import FloatArray
@@ -19,6 +22,8 @@ from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.strength import working_limits
 
 __all__ = ["ControllerInputs"]
+
+_NONE = np.zeros(0)
 
 
 class ControllerInputs:
@@ -39,6 +44,8 @@ class ControllerInputs:
         self.watchdog = Watchdog(config.stale_timeout, enabled=config.start_enabled)
         self.watch = SafetyWatch(self.joint_names, self.limits)
         self.stop = SafetyStop(self.limits)
+        self._repeats = Repeats(self.joint_names, self.limits.effort, config.stale_timeout)
+        self._sent: FloatArray = np.zeros(len(self.joint_names))
         self.base = FloatingBase(robot, config) if robot.floating else None
         self.publishers = Publishers()
         self._fell = ""
@@ -78,12 +85,17 @@ class ControllerInputs:
         velocity: FloatArray,
         stamp: float,
         steady: float,
+        effort: FloatArray = _NONE,
     ) -> Diagnostic | None:
         """Take measured joint states that arrived at `steady`, or say why not."""
-        refusal = self.joint_states.update(names, position, velocity, stamp)
+        states = self.joint_states
+        refusal = states.update(names, position, velocity, stamp)
+        if refusal is None:
+            known = states.position, states.velocity
+            refusal = self._repeats.judge(*known, effort, self._sent, steady)
         if refusal is None:
             self.watchdog.feed(steady)
-            self.watch.measure(self.joint_states.position, self.joint_states.velocity, stamp)
+            self.watch.measure(states.position, states.velocity, stamp)
         return refusal
 
     def take_reference(

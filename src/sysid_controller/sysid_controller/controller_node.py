@@ -172,7 +172,7 @@ class ControllerNode(Node):
         whole = self._newest.push(message.name, *joint_arrays(message))
         if whole is None:
             return
-        names, (position, velocity) = whole
+        names, (position, velocity, effort) = whole
         newest = nanoseconds(message.header.stamp)
         stamp = _NANO * newest
         self.health.measured(stamp, steady)
@@ -180,7 +180,8 @@ class ControllerNode(Node):
         if fault and not self.health.clock_fault:
             self.get_logger().warning(f"joint states: {fault}")
         self.health.clock_fault = fault
-        refusal = self.controller.take_joint_states(names, position, velocity, stamp, steady)
+        measured = position, velocity, stamp, steady, effort
+        refusal = self.controller.take_joint_states(names, *measured)
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
             self._times.newest_stamp = newest

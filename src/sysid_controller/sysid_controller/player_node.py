@@ -117,10 +117,8 @@ class PlayerNode(Node):
     def _on_joint_state(self, message: JointState) -> None:
         if self.player.phase is Phase.PLAYING:
             self._messages.append(message)
-        position, velocity = joint_arrays(message)
         when = seconds(message.header.stamp)
-        effort = np.array(message.effort, dtype=float)
-        self.player.take_joint_states(message.name, position, velocity, effort, when)
+        self.player.take_joint_states(message.name, *joint_arrays(message), when)
         self._act()
 
     def _on_sensor(self, kept: list[Any], message: Any) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watches speed, range, tracking and power of the joints, and stops the robot."""
 
+import math
 from collections import deque
 
 import numpy as np
@@ -173,6 +174,13 @@ _SLOW = 0.2  # [-] of the velocity limit below which the joints are held where t
 _REST_SPEED = 0.1  # [-] of the velocity limit that counts as rest
 _REST_MOST = 0.2  # [rad/s] that count as rest at most
 _REST_TIME = 0.5  # [s] at rest after which the robot is driven again
+# Feedback that is late, or of the wrong sign, drives what it should brake: [s] of braking after
+# which a joint is slower than this share of its velocity limit, else it is such.
+_SLOWED = ((0.1, 2.0), (0.5, 1.0))
+_WORSE = 0.3  # [s] after which gravity's torque alone must not have made joints faster
+_BLOCK = 0.05  # [s] over which speeds are taken from positions: noise is slow then
+_SWING = 0.1  # [s] that a speed is remembered for: what swings is slow now and then
+_RESTED = 0.1  # [s] of rest after which braking is known to work
 _MOST_STOPS = 3  # after which it stays stopped
 _WITHIN = 60.0  # [s]
 
@@ -182,9 +190,20 @@ class SafetyStop:
 
     D is diagonal: whatever saturates, it only takes energy. Its size is what the nominal inertia
     bears at the sampling period with delay: the largest eigenvalue of M⁻¹ D is the decay rate.
+
+    Feedback from states that are late, or wrong, may drive what it should brake. Joints that are
+    still fast after some time get gravity's torque only, and if they grow faster, none.
     """
 
     def __init__(self, limits: Limits) -> None:
+        self._limit = limits.velocity
+        self._brakes = False  # Whether the robot has come to rest in this stop
+        self._block: tuple[float, FloatArray] | None = None
+        none = np.zeros(len(limits.velocity))
+        self._let_go: FloatArray = none  # (na,) 1: of feedback, 2: of gravity's torque, too
+        self._fast: FloatArray = none  # (na,) [-] of the velocity limit, lately
+        self._fast_then: FloatArray = none  # (na,) [-] the same when it let go
+        self._tried: FloatArray = none  # (na,) [s] since when it does what it does
         self._slow = _SLOW * limits.velocity
         self._rest = np.minimum(_REST_SPEED * limits.velocity, _REST_MOST)
         self._damping: FloatArray = np.zeros(len(limits.velocity))
@@ -211,6 +230,9 @@ class SafetyStop:
         The inertia (na, na) [kg·m²] is the nominal model's.
         """
         self.reason, self._held, self._rests_since = reason, None, None
+        self._brakes, self._block = False, None
+        self._let_go = self._fast = np.zeros(len(self._limit))
+        self._tried = np.full(len(self._limit), steady)
         self._begins.append(steady)
         full = len(self._begins) == _MOST_STOPS
         self.stays = full and steady - self._begins[0] <= _WITHIN
@@ -226,14 +248,38 @@ class SafetyStop:
     ) -> FloatArray:
         """Return the torque (na,) [N·m] that brakes and holds, given that of nominal gravity."""
         speed = np.abs(velocity)
-        if self._held is None and (speed <= self._slow).all():
-            self._held = position
         if (speed > self._rest).any():
             self._rests_since = None
         elif self._rests_since is None:
             self._rests_since = steady
+        self._judge(position, steady)
+        if self._held is None and (speed <= self._slow).all():
+            self._held = position
         held = position if self._held is None else self._held
-        return gravity - self._damping * velocity + self._stiffness * (held - position)
+        feedback = self._stiffness * (held - position) - self._damping * velocity
+        return gravity * (self._let_go < 2) + feedback * (self._let_go < 1)
+
+    def _judge(self, position: FloatArray, steady: float) -> None:
+        """Let go where joints are fast in spite of braking."""
+        begin, before = self._block or (steady, position)
+        elapsed = steady - begin
+        if self._block is not None and elapsed < _BLOCK:
+            return
+        self._block = steady, position
+        if not elapsed:
+            return
+        share = np.abs(position - before) / (elapsed * self._limit)
+        self._fast = np.maximum(share, math.exp(-elapsed / _SWING) * self._fast)
+        self._brakes |= self._rests_since is not None and steady - self._rests_since >= _RESTED
+        if self._brakes:
+            return
+        tried = steady - self._tried
+        fast = np.any([(tried > within) & (self._fast > most) for within, most in _SLOWED], axis=0)
+        worse = (tried > _WORSE) & (self._fast > self._fast_then)
+        lets = (self._let_go < 2) & fast & (worse | (self._let_go < 1))
+        self._let_go = self._let_go + lets
+        self._tried = np.where(lets, steady, self._tried)
+        self._fast_then = np.where(lets, self._fast, self._fast_then)
 
     def over(self, steady: float) -> bool:
         """Tell whether the robot has rested long enough to be driven again."""

@@ -185,6 +185,7 @@ def test_when_the_linkage_is_back_in_reach_the_reference_is_rejoined(stand: Stan
     stand.controller.reference.hold(stand.now, BEYOND)
     stand.position = BEYOND.copy()
     assert stand.tick(20).failure is not None
+    stand.now += 0.1  # in which the joints can have come back
     stand.position = HOME.copy()
     stand.controller.reference.hold(stand.now, HOME + [0.3, 0.0, 0.0, 0.0, 0.0, 0.0])
     command = stand.tick()

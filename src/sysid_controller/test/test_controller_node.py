@@ -136,12 +136,19 @@ def test_a_gripper_on_the_same_topic_is_no_fault(graph: Graph) -> None:
 
 
 def test_a_second_node_on_the_topic_is_told_and_moves_nothing(graph: Graph) -> None:
-    graph.message = graph.joint_state(effort=[1.0] * 7)
-    graph.start()
-    graph.until(graph.state(TrackingStatus.HOLDING))
+    rng = np.random.default_rng(0)
+    message = graph.message = graph.joint_state()
     slider = JointState(name=list(graph.robot.joint_names), position=[0.0] * 7)
 
+    def measured() -> None:
+        message.effort = rng.normal(size=7).tolist()
+
+    graph.before_state = measured
+    graph.start()
+    graph.until(graph.state(TrackingStatus.HOLDING))
+
     def published_before() -> None:
+        measured()
         slider.header.stamp = graph.probe.get_clock().now().to_msg()
         graph.states.publish(slider)
 

@@ -184,11 +184,13 @@ def test_broken_numbers_now_and_then_do_no_harm(panda: Robot) -> None:
     loop = Loop(panda, at_once)
     take = loop.controller.take_joint_states
 
-    def broken(names: tuple[str, ...], q: FloatArray, v: FloatArray, *times: float) -> object:
+    def broken(
+        names: tuple[str, ...], q: FloatArray, v: FloatArray, stamp: float, steady: float
+    ) -> object:
         for array in (q, v):
             if rng.random() < 0.05:
                 array[rng.integers(7)] = rng.choice([np.nan, np.inf, -np.inf])
-        return take(names, q, v, *times)
+        return take(names, q, v, stamp, steady)
 
     loop.controller.take_joint_states = broken  # type: ignore[assignment]
     loop.tick(200)

@@ -106,6 +106,34 @@ def test_the_stop_is_stable_with_delay_and_on_a_lighter_robot(
         assert np.abs(past[-1]).max() < 0.05 * first
 
 
+def _stopped(panda: Robot, lag: int, seconds: float, noise: float = 0.0) -> FloatArray:
+    """Brake joints of .1 kg·m² from twice their limits; return speeds (n, 7) in limits."""
+    stop, rng = SafetyStop(panda.limits), np.random.default_rng(0)
+    stop.begin(Diagnostic("overspeed", "fast"), 0.0, 0.1 * np.eye(7), PERIOD)
+    limit, position = panda.limits.velocity, np.zeros(7)
+    velocity = 2.0 * limit
+    past = [(position, velocity)] * (lag + 1)
+    speeds = []
+    for k in range(round(seconds / PERIOD)):
+        seen, moved = past[-1 - lag]
+        seen = seen + noise * rng.normal(size=7)
+        effort = stop.torque(np.zeros(7), seen, moved, PERIOD * k)
+        velocity = velocity + 10.0 * PERIOD * np.clip(effort, -87.0, 87.0)
+        position = position + PERIOD * velocity
+        past.append((position, velocity))
+        speeds.append(np.abs(velocity) / limit)
+    return np.array(speeds)
+
+
+def test_braking_that_drives_the_robot_is_let_go_of(panda: Robot) -> None:
+    lag = round(0.05 / PERIOD)
+    assert _stopped(panda, lag, 0.3).max() > 3.0  # late feedback drives these joints
+    late = _stopped(panda, lag, 3.0)
+    assert late[-1] == pytest.approx(late[round(0.7 / PERIOD)])  # they coast
+    assert _stopped(panda, 0, 3.0)[-1].max() < 1e-3
+    assert _stopped(panda, 0, 3.0, noise=0.01)[-1].max() < 0.3
+
+
 def test_after_three_stops_within_a_minute_it_stays_stopped_until_it_is_enabled(
     panda: Robot,
 ) -> None:

@@ -54,9 +54,10 @@ def joint_state_message(
     return message
 
 
-def joint_arrays(message: JointState) -> tuple[FloatArray, FloatArray]:
-    """Return positions and velocities, each (n,) or empty, as published."""
-    return np.array(message.position, dtype=float), np.array(message.velocity, dtype=float)
+def joint_arrays(message: JointState) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return positions, velocities and efforts, each (n,) or empty, as published."""
+    position, velocity, effort = message.position, message.velocity, message.effort
+    return np.array(position, float), np.array(velocity, float), np.array(effort, float)
 
 
 def joint_batches(

@@ -274,7 +274,7 @@ class GazeboRelay(Node):
         if self.robot.floating:
             self._publish_base(message.header.stamp, newest)
         self._ticks.publish(Clock(clock=message.header.stamp))
-        position, velocity = joint_arrays(message)
+        position, velocity, _ = joint_arrays(message)
         position, velocity = self._rest + position[self._index], velocity[self._index]
         told = self._effort_until(newest)
         acted = self._effort if told is None else told
