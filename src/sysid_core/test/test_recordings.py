@@ -97,17 +97,9 @@ def test_a_long_pause_takes_no_part_in_the_choice_of_the_cutoff(
 
 
 def test_a_part_in_which_the_robot_rests_is_used(
-    robot: Robot, truth: FloatArray, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+    robot: Robot, truth: FloatArray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recording = make_recording(robot, truth, duration=60.0, noise=0.2, seed=3)
-    assert recording.effort is not None
-    rests = (recording.time > 15.0) & (recording.time < 35.0)
-    where = int(np.argmax(rests))
-    still = replace(
-        recording,
-        position=np.where(rests[:, None], recording.position[where], recording.position),
-        velocity=None,
-    )
+    still = moving_at_times(robot, truth, [(0.0, 15.0), (35.0, 60.0)], 60.0)
     monkeypatch.setattr(Source.parts, "__defaults__", (1250,))
     assert len(identify(robot, still, AT_FIVE).samples) > 2000
 

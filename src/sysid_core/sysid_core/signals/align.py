@@ -104,7 +104,12 @@ def align(recording: Recording, options: SignalConfig, described: float | None =
 
 
 def _slow_updates(found: Synchronised, recording: Recording) -> Iterator[Diagnostic]:
-    """Say which joints' signals are slower than the log."""
+    """Say which joints' signals are slower than the log, or stood while the robot moved on."""
+    if found.report.frozen:
+        message = f"values stood for {found.report.frozen:.2g} s while the robot moved on"
+        yield Diagnostic(
+            "frozen", f"{message}: left out", hint="mend the driver, which repeats them"
+        )
     joints, steps = recording.joint_names, np.diff(recording.time)
     log_rate = 1.0 / float(np.median(steps[steps > 0.0]))
     measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
@@ -208,7 +213,8 @@ def _tracks(recording: Recording) -> dict[str, Track]:
     """Return the joints' quantities side by side, then the sensors."""
     measured = [q for q in _QUANTITIES if getattr(recording, q) is not None]
     joints = np.hstack([getattr(recording, quantity) for quantity in measured])
-    tracks = {",".join(measured): Track(recording.time, joints)}
+    count = len(recording.joint_names)  # positions come first
+    tracks = {",".join(measured): Track(recording.time, joints, positions=count)}
     for sensor in SENSORS:
         if (rows := sensor.rows(recording)) is not None:
             tracks[sensor.name] = Track(*rows, flags=sensor.flags, required=sensor.required)

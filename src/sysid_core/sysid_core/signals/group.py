@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -16,13 +17,14 @@ from sysid_core.signals.smoothness import CLEARLY_SMOOTHER, smoother, unpredicta
 from sysid_core.signals.ticks import find_ticks
 from sysid_core.signals.timing import (
     DUPLICATE,
+    ROUNDING,
     ClockEstimate,
     estimate_clock,
     split_at_gaps,
     thin_duplicates,
     usual_interval,
 )
-from sysid_core.signals.updates import fresh_rows, knot_rate
+from sysid_core.signals.updates import fresh_rows, knot_rate, longest_by_chance
 
 __all__ = ["Group", "Tally", "Timing", "Track", "grouped"]
 
@@ -44,6 +46,7 @@ class Track:
     """(n, nc): NaN where a row lacks a channel; what no robot can reach counts as lacking, too."""
     flags: bool = False  # Take the nearest row instead of interpolating
     required: bool = True  # End a stretch where this track has a gap, instead of leaving NaN there
+    positions: int = 0  # Leading channels that never leap
 
 
 @dataclass
@@ -81,6 +84,7 @@ class Tally:
     implausible: int = 0
     lost: int = 0
     gaps: int = 0
+    frozen: float = 0.0
     jitter: float = 0.0
     timing: str = "stamped"
 
@@ -130,17 +134,20 @@ def grouped(
             tally.lost = max(tally.lost, lost)
             tally.gaps = max(tally.gaps, len(group.runs) - 1)
             tally.jitter = max(tally.jitter, clock.jitter)
-        groups += [group] if track.flags else _updated(group, gap, timing, tally)
+        whole = track.flags
+        groups += [group] if whole else _updated(group, track.positions, gap, timing, tally)
     return groups
 
 
-def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Group]:
+def _updated(
+    group: Group, positions: int, gap: float, timing: Timing, tally: Tally
+) -> list[Group]:
     """Leave out values that were only repeated; note where values were only interpolated.
 
     What is left lies where the sensor's own clock ticked, if that is clearly smoother: a log of
     nearly its rate sees its updates ever later, until it sees one twice.
     """
-    fresh = fresh_rows(group.values)
+    fresh = fresh_rows(group.values, group.channels < positions)
     parts: list[Group] = []
     for column in sorted({column.tobytes() for column in fresh.T}):
         pattern = np.frombuffer(column, dtype=np.bool_)
@@ -154,10 +161,15 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
         if not pattern.all():
             clock = estimate_clock(part.time, gap=gap)
             part.rate, part.held = clock.rate, True
-            # what was missed by chance is no interruption, and rests are left in
+            # what was missed by chance is no interruption, and rests are left in; a motion that
+            # went on unseen for longer is not drawn out
             count = np.concatenate([[0], np.cumsum(pattern)]).tolist()
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
+            held = _held(part, max(gap / clock.rate, longest_by_chance(pattern) / group.rate))
+            part.runs = list(_split(part.runs, held))
+            if part.required:
+                tally.frozen = max(tally.frozen, float(np.diff(part.time)[held - 1].sum()))
             taken = _taken(part.time, part.values, clock, gap, timing)
             if (
                 taken is not None
@@ -168,6 +180,29 @@ def _updated(group: Group, gap: float, timing: Timing, tally: Tally) -> list[Gro
         part.knots = knot_rate(part.time, part.values)
         parts.append(part)
     return parts
+
+
+def _held(part: Group, longest: float) -> IndexArray:
+    """Return the fresh rows (k,) before which values were held for longer than a time [s].
+
+    Efforts that all stay at an end of theirs are cut off there rather than held.
+    """
+    low, high = part.values.min(axis=0), part.values.max(axis=0)
+    cut_off = ((part.values == low) | (part.values == high)).all(axis=1)
+    held = (np.diff(part.time) > longest * ROUNDING) & ~cut_off[:-1]
+    inside = np.zeros(len(part.time), dtype=np.bool_)  # of a run; between them are gaps
+    for run in part.runs:
+        inside[run.start + 1 : run.stop] = True
+    return np.flatnonzero(np.append(False, held) & inside)
+
+
+def _split(runs: Sequence[slice], breaks: IndexArray) -> Iterator[slice]:
+    """Yield parts of runs, cut before some rows."""
+    for start, stop in ((run.start, run.stop) for run in runs):
+        inside = breaks[(breaks > start) & (breaks < stop)].tolist()
+        for first, last in pairwise([start, *inside, stop]):
+            if first < last:
+                yield slice(first, last)
 
 
 def _seen_at_once(part: Group, taken: Taken, rate: float) -> bool:

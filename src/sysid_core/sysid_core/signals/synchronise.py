@@ -43,6 +43,7 @@ class SynchroniseReport:
     implausible: int = 0
     lost: int = 0
     gaps: int = 0
+    frozen: float = 0.0  # [s] for which values were held too long to be drawn out
     jitter: float = 0.0  # [s] standard deviation of the intervals around whole periods
     timing: str = "stamped"
     """`stamped`: rows lie where their stamps say; `uniform`: on the regular clock behind them."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 
-__all__ = ["fresh_rows", "knot_rate", "quantum"]
+__all__ = ["fresh_rows", "knot_rate", "longest_by_chance", "quantum"]
 
 _MOVED = 2.5
 """Quanta by which a signal moves where its rounding explains neither a repeated value nor a
@@ -47,7 +47,7 @@ _DIGITS = 6
 """Digits, relative to the median change, in which equal changes agree."""
 
 
-def fresh_rows(values: FloatArray) -> BoolArray:
+def fresh_rows(values: FloatArray, smooth: BoolArray | None = None) -> BoolArray:
     """Return which values (n, nc) are new: all of a channel's that holds none.
 
     A sensor that is slower than the log leaves runs of equal values with jumps between them. So
@@ -59,6 +59,8 @@ def fresh_rows(values: FloatArray) -> BoolArray:
     ----------
     values : (n, nc)
         NaN where a row lacks a channel.
+    smooth : (nc,), optional
+        Channels that never leap, as positions.
     """
     fresh = np.isfinite(values)
     changed: dict[int, BoolArray] = {}
@@ -75,7 +77,10 @@ def fresh_rows(values: FloatArray) -> BoolArray:
         kin = [key for key, other in changed.items() if _agreement(own, other) >= _TOGETHER]
         messages[channel] = np.any([changed[key] for key in kin], axis=0)
         # torques may leap alone: where a joint sets out, or where they were cut off until then
-        rests[channel] = 2 * np.sum([leaps[key] for key in kin], axis=0) <= values.shape[1]
+        leapt = 2 * np.sum([leaps[key] for key in kin], axis=0)
+        rests[channel] = leapt <= (len(kin) if len(kin) > 1 else values.shape[1])
+        if smooth is not None and smooth[channel]:
+            rests[channel] &= ~leaps[channel]
     still = np.diff(values, axis=0, prepend=np.inf) == 0.0
     for channel in range(values.shape[1]):
         rows = np.flatnonzero(fresh[:, channel])
@@ -128,13 +133,25 @@ def _with_rests(message: BoolArray, rests: BoolArray) -> BoolArray:
         return message
     rows = np.flatnonzero(message)
     gaps = np.diff([*rows, len(message)])
-    usual = max(1, round(float(np.median(gaps))))
-    missed = float(np.mean(gaps > usual))
-    by_chance = np.log(_CHANCE / len(gaps)) / np.log(missed) if 0.0 < missed < 1.0 else 0.0
-    resting = gaps > max(_REST, 1.0 + by_chance) * usual
+    usual, by_chance = _gaps_by_chance(gaps)
+    resting = gaps > max(_REST, by_chance) * usual
     resting[:-1] &= rests[rows[1:]]
     since = np.arange(len(message)) - np.repeat(rows, gaps)
     return np.asarray((since % usual == 0) & np.repeat(resting, gaps) | message)
+
+
+def _gaps_by_chance(gaps: IndexArray) -> tuple[int, float]:
+    """Return the usual of the rows between updates, and how many of it chance explains."""
+    usual = max(1, round(float(np.median(gaps))))
+    missed = float(np.mean(gaps > usual))
+    longest = np.log(_CHANCE / len(gaps)) / np.log(missed) if 0.0 < missed < 1.0 else 0.0
+    return usual, 1.0 + float(longest)
+
+
+def longest_by_chance(updates: BoolArray) -> float:
+    """Return the rows for which updates (n,) stay away at most where they are missed by chance."""
+    usual, longest = _gaps_by_chance(np.diff([*np.flatnonzero(updates), len(updates)]))
+    return usual * longest
 
 
 def knot_rate(time: FloatArray, values: FloatArray) -> float:

@@ -138,3 +138,42 @@ def test_efforts_that_saturate_stay_where_they_were_measured() -> None:
     there = np.array([np.interp(time, segment.time, column) for column in segment.values[0].T]).T
     free = np.abs(wave) < 0.5
     assert np.sqrt(np.mean((there - wave)[free] ** 2)) < 0.02
+
+
+def _frozen(what: slice) -> tuple[Track, FloatArray]:
+    """Return positions and efforts of three joints, some of which stand for 2 s, and when."""
+    positions = _motion(TIME)
+    efforts = positions[:, ::-1] + 0.02 * np.random.default_rng(0).normal(size=positions.shape)
+    values = np.hstack([positions, efforts])
+    rows = np.flatnonzero((TIME > 3.0) & (TIME < 5.0))
+    values[rows, what] = values[rows[0], what]
+    return Track(TIME, values, positions=3), TIME[rows]
+
+
+@pytest.mark.parametrize("what", [slice(0, 6), slice(0, 3), slice(1, 2), slice(3, 6)])
+def test_what_stands_while_the_robot_moves_on_is_left_out(what: slice) -> None:
+    track, frozen = _frozen(what)
+    found = synchronise([track])
+    before, after = found.segments
+    assert before.time[-1] < frozen[1]
+    assert after.time[0] > frozen[-1]
+    assert found.report.frozen == pytest.approx(2.0, abs=0.02)
+    for segment in (before, after):
+        assert np.abs(segment.values[0][:, :3] - _motion(segment.time)).max() < 1e-6
+
+
+def test_what_stands_while_the_robot_rests_is_left_in() -> None:
+    on = np.minimum(TIME, 3.0) + np.maximum(TIME - 5.0, 0.0)
+    eased = np.convolve(np.pad(on, 25, mode="edge"), np.hanning(51) / 25.0, mode="valid")
+    values = _motion(eased)
+    found = synchronise([Track(TIME, np.hstack([values, values]), positions=3)])
+    assert len(found.segments) == 1
+    assert found.report.frozen == 0.0
+
+
+def test_efforts_that_are_all_cut_off_are_not_frozen() -> None:
+    positions = _motion(TIME)
+    efforts = np.clip(20.0 * positions[:, :1] * np.ones(3), -1.0, 1.0)
+    efforts = efforts + 1e-3 * positions * (np.abs(efforts) < 1.0)
+    found = synchronise([Track(TIME, np.hstack([positions, efforts]), positions=3)])
+    assert len(found.segments) == 1
