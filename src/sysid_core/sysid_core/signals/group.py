@@ -166,7 +166,8 @@ def _updated(
             count = np.concatenate([[0], np.cumsum(pattern)]).tolist()
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
-            held = _held(part, max(gap / clock.rate, longest_by_chance(pattern) / group.rate))
+            longest = max(gap / clock.rate, longest_by_chance(pattern) / group.rate)
+            held = _held(part, positions, longest)
             part.runs = list(_split(part.runs, held))
             if part.required:
                 tally.frozen = max(tally.frozen, float(np.diff(part.time)[held - 1].sum()))
@@ -182,13 +183,14 @@ def _updated(
     return parts
 
 
-def _held(part: Group, longest: float) -> IndexArray:
+def _held(part: Group, positions: int, longest: float) -> IndexArray:
     """Return the fresh rows (k,) before which values were held for longer than a time [s].
 
     Efforts that all stay at an end of theirs are cut off there rather than held.
     """
     low, high = part.values.min(axis=0), part.values.max(axis=0)
     cut_off = ((part.values == low) | (part.values == high)).all(axis=1)
+    cut_off &= (part.channels >= positions).all()
     held = (np.diff(part.time) > longest * ROUNDING) & ~cut_off[:-1]
     inside = np.zeros(len(part.time), dtype=np.bool_)  # of a run; between them are gaps
     for run in part.runs:

@@ -85,7 +85,8 @@ def with_toes_beyond(leg: Robot, samples: Samples, where: slice | FloatArray) ->
     position, effort = samples.position.copy(), samples.effort.copy()
     actuated = np.flatnonzero(leg.actuated)
     rows = np.arange(len(samples))[where][:, None]
-    position[rows, actuated[TOES]] = BEYOND
+    shaken = 1e-3 * np.random.default_rng(0).normal(size=(len(rows), len(TOES)))
+    position[rows, actuated[TOES]] = BEYOND + shaken  # else it would be a frozen encoder
     effort[rows, actuated] += 5.0
     return replace(samples, position=position, effort=effort)
 

@@ -177,3 +177,11 @@ def test_efforts_that_are_all_cut_off_are_not_frozen() -> None:
     efforts = efforts + 1e-3 * positions * (np.abs(efforts) < 1.0)
     found = synchronise([Track(TIME, np.hstack([positions, efforts]), positions=3)])
     assert len(found.segments) == 1
+
+
+def test_a_position_frozen_beyond_its_others_is_left_out() -> None:
+    track, frozen = _frozen(slice(0, 0))
+    track.values[(TIME > 3.0) & (TIME < 5.0), :2] = 3.0
+    before, after = synchronise([track]).segments
+    assert before.time[-1] < frozen[1]
+    assert after.time[0] > frozen[-1]
