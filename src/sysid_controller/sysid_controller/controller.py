@@ -7,7 +7,7 @@ from sysid_controller.command import Command, ControlState
 from sysid_controller.contact_torque import ContactTorque
 from sysid_controller.controller_inputs import ControllerInputs
 from sysid_controller.laws import LAWS, ControlLaw, LawOutput, check_gains
-from sysid_controller.limits import EffortLimiter, LimitedEffort
+from sysid_controller.limits import LimitedEffort
 from sysid_controller.reference import START_TOLERANCE
 from sysid_controller.safe_hold import SafeHold
 from sysid_controller.safety_model import ModelWatch
@@ -60,7 +60,6 @@ class Controller(ControllerInputs):
         self._safe_hold = SafeHold(self._law, self._inertia, local=robot.floating)
         self._check_unit(config)
         self.config = config
-        self._limiter = EffortLimiter(self.limits, config)
         # of a robot in contact the ground's forces are not known
         self._model_watch = (
             None
@@ -260,7 +259,6 @@ class Controller(ControllerInputs):
             else:
                 self._safe_hold.forget()
             limits = self._limiter.apply(asked.effort, step, none)
-        self._sent = limits.effort
         return Command(
             state,
             self._output(limits.effort) if self._sends(state, limits, step) else None,

@@ -8,6 +8,7 @@ import numpy as np
 from sysid_controller.command import ControlState, Publishers, Watchdog
 from sysid_controller.floating_base import FloatingBase
 from sysid_controller.joint_states import JointStates
+from sysid_controller.limits import EffortLimiter
 from sysid_controller.parameter_blend import ParameterBlend
 from sysid_controller.planning import Reach
 from sysid_controller.reference import Reference
@@ -27,7 +28,7 @@ _NONE = np.zeros(0)
 
 
 class ControllerInputs:
-    """Base of the controller: checks what comes in, and keeps the newest of it.
+    """Base of the controller: checks what comes in, also against what was sent; keeps the newest.
 
     `reach` says what bounds the joints besides their limits.
     """
@@ -44,8 +45,8 @@ class ControllerInputs:
         self.watchdog = Watchdog(config.stale_timeout, enabled=config.start_enabled)
         self.watch = SafetyWatch(self.joint_names, self.limits)
         self.stop = SafetyStop(self.limits)
+        self._limiter = EffortLimiter(self.limits, config)
         self._repeats = Repeats(self.joint_names, self.limits.effort, config.stale_timeout)
-        self._sent: FloatArray = np.zeros(len(self.joint_names))
         self.base = FloatingBase(robot, config) if robot.floating else None
         self.publishers = Publishers()
         self._fell = ""
@@ -91,8 +92,9 @@ class ControllerInputs:
         states = self.joint_states
         refusal = states.update(names, position, velocity, stamp)
         if refusal is None:
-            known = states.position, states.velocity
-            refusal = self._repeats.judge(*known, effort, self._sent, steady)
+            refusal = self._repeats.judge(
+                states.position, states.velocity, effort, self._limiter.last, steady
+            )
         if refusal is None:
             self.watchdog.feed(steady)
             self.watch.measure(states.position, states.velocity, stamp)

@@ -180,8 +180,9 @@ class ControllerNode(Node):
         if fault and not self.health.clock_fault:
             self.get_logger().warning(f"joint states: {fault}")
         self.health.clock_fault = fault
-        measured = position, velocity, stamp, steady, effort
-        refusal = self.controller.take_joint_states(names, *measured)
+        refusal = self.controller.take_joint_states(
+            names, position, velocity, stamp, steady, effort
+        )
         self._note("joint states", refusal)
         if refusal is None:  # one that was overtaken must not set the time back
             self._times.newest_stamp = newest

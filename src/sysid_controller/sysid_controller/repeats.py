@@ -23,11 +23,7 @@ class Repeats:
     def __init__(self, joint_names: tuple[str, ...], effort_limit: FloatArray, patience: float):
         self._names, self._limit = joint_names, effort_limit
         self.patience = patience  # [s]
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget the past."""
-        na = len(self._names)
+        na = len(joint_names)
         self._steady: float | None = None
         self._position: FloatArray = np.full(na, np.nan)
         self._stood: FloatArray = np.zeros(na)  # [s]

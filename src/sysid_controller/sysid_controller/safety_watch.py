@@ -261,13 +261,11 @@ class SafetyStop:
 
     def _judge(self, position: FloatArray, steady: float) -> None:
         """Let go where joints are fast in spite of braking."""
-        begin, before = self._block or (steady, position)
+        begin, before = self._block = self._block or (steady, position)
         elapsed = steady - begin
-        if self._block is not None and elapsed < _BLOCK:
+        if elapsed < _BLOCK:
             return
         self._block = steady, position
-        if not elapsed:
-            return
         share = np.abs(position - before) / (elapsed * self._limit)
         self._fast = np.maximum(share, math.exp(-elapsed / _SWING) * self._fast)
         self._brakes |= self._rests_since is not None and steady - self._rests_since >= _RESTED

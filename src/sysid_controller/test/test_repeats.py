@@ -61,7 +61,9 @@ def test_a_joint_that_stands_while_its_velocity_moves_it_is_named() -> None:
     assert told is not None
     assert "joint 'b' has stood at 1 rad" in str(told)
     assert repeats.lost.tolist() == [False, True]
-    repeats.restart()
+    assert repeats.judge(moving[0], velocity[0], NOISE[0], RISING[0], 1.0) is None
+    assert repeats.standing() is not None  # it stands on
+    assert repeats.judge(moving[0] + 0.1, velocity[0], NOISE[0], RISING[0], 1.01) is None
     assert repeats.standing() is None
 
 

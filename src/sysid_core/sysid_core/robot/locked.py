@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.recording import Recording
 from sysid_core.robot.model import Robot
+from sysid_core.robot.plausibility import nominal_gravity, some_of
 
 __all__ = ["locked_elsewhere"]
 
@@ -66,8 +66,7 @@ def _complete(robot: Robot, data: Recording, known: Sequence[str]) -> FloatArray
         return np.zeros((0, 0))
     position = data.position[:, [known.index(name) for name in robot.joint_names]]
     rows = np.flatnonzero(np.isfinite(position).all(axis=1))
-    some = np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)
-    return np.asarray(position[rows[some]])
+    return np.asarray(position[some_of(rows, _ROWS)])
 
 
 def _change(
@@ -78,15 +77,12 @@ def _change(
     def torques(end: float) -> FloatArray:
         locked = {**robot.description.locked, joint: float(end)}
         model = Robot(replace(robot.description, locked=locked), robot.urdf).model
-        return np.array([_gravity(model, rows, pull) for pull in gravity])
+        found = []
+        for pull in gravity:
+            model.gravity.linear = pull
+            found.append(nominal_gravity(model, rows))
+        return np.array(found)
 
     first, last = map(torques, ends)
     usual, change = (np.sqrt(np.mean(t**2, axis=1)).max() for t in (first, last - first))
     return float(change / usual) if usual > 0.0 else 0.0
-
-
-def _gravity(model: pin.Model, rows: FloatArray, pull: FloatArray) -> FloatArray:
-    """Return gravity's torques (m, nj) [N·m] at positions (m, nj) under a pull (3,) [m/s²]."""
-    model.gravity.linear = pull
-    data = model.createData()
-    return np.array([pin.computeGeneralizedGravity(model, data, q).copy() for q in rows])

@@ -18,6 +18,8 @@ __all__ = [
     "absurdity",
     "implausibilities",
     "mass_factor",
+    "nominal_gravity",
+    "some_of",
 ]
 
 BEYOND_RANGE = np.pi
@@ -216,8 +218,8 @@ def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> Iterato
     rows = np.flatnonzero(np.append(moved < STILL, np.zeros(step, dtype=bool)))
     if not len(rows):
         return
-    rows = _some(rows)
-    gravity, effort = _nominal_gravity(robot, position[rows]), effort[rows]
+    rows = some_of(rows, _ROWS)
+    gravity, effort = nominal_gravity(robot.model, position[rows]), effort[rows]
     said = "gravity" in robot.description.effort_excludes
     effort = effort - gravity if said else effort
     size = np.linalg.norm(gravity)
@@ -231,15 +233,15 @@ def _excluded(robot: Robot, position: FloatArray, effort: FloatArray) -> Iterato
         yield Diagnostic("gravity_excluded", "efforts at standstill lack gravity", hint=hint)
 
 
-def _some(rows: IndexArray) -> IndexArray:
+def some_of(rows: IndexArray, most: int) -> IndexArray:
     """Return some rows of many, evenly spread."""
-    return rows[np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(int)]
+    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int)]
 
 
-def _nominal_gravity(robot: Robot, position: FloatArray) -> FloatArray:
+def nominal_gravity(model: pin.Model, position: FloatArray) -> FloatArray:
     """Return the nominal model's gravity torques (m, nj) [N·m] at positions (m, nj)."""
-    data = robot.model.createData()
-    torques = (pin.computeGeneralizedGravity(robot.model, data, q) for q in position)
+    data = model.createData()
+    torques = (pin.computeGeneralizedGravity(model, data, q) for q in position)
     return np.array([torque.copy() for torque in torques])
 
 
@@ -250,8 +252,8 @@ def _gravity_ratios(robot: Robot, position: FloatArray, effort: FloatArray) -> F
     rows = np.flatnonzero(complete)
     if len(rows) < 20:
         return np.zeros(0)
-    rows = _some(rows)
-    gravity = _nominal_gravity(robot, position[rows])[:, robot.actuated]
+    rows = some_of(rows, _ROWS)
+    gravity = nominal_gravity(robot.model, position[rows])[:, robot.actuated]
     effort = effort[rows][:, robot.actuated]
     gravity, effort = gravity - gravity.mean(axis=0), effort - effort.mean(axis=0)
     # joints share one scale only roughly: the strongest few decide, friction is left to the rest

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
@@ -134,8 +134,10 @@ def grouped(
             tally.lost = max(tally.lost, lost)
             tally.gaps = max(tally.gaps, len(group.runs) - 1)
             tally.jitter = max(tally.jitter, clock.jitter)
-        whole = track.flags
-        groups += [group] if whole else _updated(group, track.positions, gap, timing, tally)
+        if track.flags:
+            groups.append(group)
+        else:
+            groups += _updated(group, track.positions, gap, timing, tally)
     return groups
 
 
@@ -167,10 +169,9 @@ def _updated(
             ends = [(count[run.start], count[run.stop]) for run in group.runs]
             part.runs = [slice(a, b) for a, b in ends if a < b]
             longest = max(gap / clock.rate, longest_by_chance(pattern) / group.rate)
-            held = _held(part, positions, longest)
-            part.runs = list(_split(part.runs, held))
+            part.runs, frozen = _without_holds(part, positions, longest)
             if part.required:
-                tally.frozen = max(tally.frozen, float(np.diff(part.time)[held - 1].sum()))
+                tally.frozen = max(tally.frozen, frozen)
             taken = _taken(part.time, part.values, clock, gap, timing)
             if (
                 taken is not None
@@ -183,28 +184,23 @@ def _updated(
     return parts
 
 
-def _held(part: Group, positions: int, longest: float) -> IndexArray:
-    """Return the fresh rows (k,) before which values were held for longer than a time [s].
+def _without_holds(part: Group, positions: int, longest: float) -> tuple[list[slice], float]:
+    """Return the runs without holds for longer than a time [s], and how long these are together.
 
     Efforts that all stay at an end of theirs are cut off there rather than held.
     """
     low, high = part.values.min(axis=0), part.values.max(axis=0)
     cut_off = ((part.values == low) | (part.values == high)).all(axis=1)
     cut_off &= (part.channels >= positions).all()
-    held = (np.diff(part.time) > longest * ROUNDING) & ~cut_off[:-1]
-    inside = np.zeros(len(part.time), dtype=np.bool_)  # of a run; between them are gaps
+    steps = np.diff(part.time)
+    held = (steps > longest * ROUNDING) & ~cut_off[:-1]
+    runs, frozen = list[slice](), 0.0
     for run in part.runs:
-        inside[run.start + 1 : run.stop] = True
-    return np.flatnonzero(np.append(False, held) & inside)
-
-
-def _split(runs: Sequence[slice], breaks: IndexArray) -> Iterator[slice]:
-    """Yield parts of runs, cut before some rows."""
-    for start, stop in ((run.start, run.stop) for run in runs):
-        inside = breaks[(breaks > start) & (breaks < stop)].tolist()
-        for first, last in pairwise([start, *inside, stop]):
-            if first < last:
-                yield slice(first, last)
+        last = run.start + np.flatnonzero(held[run.start : run.stop - 1])  # before each hold
+        edges = [run.start, *(last + 1).tolist(), run.stop]
+        runs += [slice(a, b) for a, b in pairwise(edges)]
+        frozen += float(steps[last].sum())
+    return runs, frozen
 
 
 def _seen_at_once(part: Group, taken: Taken, rate: float) -> bool:
