@@ -179,7 +179,11 @@ class Ladder(Rungs):
             across = self.errors(lower, higher)
             cutoff = lower.cutoff if self._passes_motion(lower, higher, across) else cutoff
         rungs = (higher, lower)
-        parts = [self.stretches(rung.regression, batch, cutoff) for rung in rungs]
+        parts = [self.stretches(higher.regression, batch, cutoff)]
+        if lower.regression is higher.regression:
+            parts *= 2
+        else:
+            parts.append(self.stretches(lower.regression, batch, cutoff))
         for errors in (log_errors, log_errors_of_each):
             above, below = (
                 errors(own, rung.learned) for own, rung in zip(parts, rungs, strict=True)

@@ -36,6 +36,8 @@ _SAME = float(np.log(2.0)) / 8.0
 """Log ratio of two scales that are the same: half of a place."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having at one standard error [-]."""
+_LOAD_WORTH = 1.0
+"""The same of friction per load: every gear has some, and there is one of it to choose [-]."""
 _SPRING_WORTH = 1.1
 """The same of a spring at least. What balances gravity is most of a torque; but where a motion
 repeats, every stretch shows the same errors of gravity, which a spring may make up for [-]."""
@@ -203,8 +205,8 @@ def choose_friction(
     The rigid bodies and the coupled motors are taken from an estimate by the present law; what
     they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
     by one. One stays if held-out stretches are predicted better by two standard errors over the
-    stretches, or by one and 5 %: where nothing predicts better, the law stays. Springs are offered
-    once a law was chosen: before dry friction is known, they make up for what it did to gravity.
+    stretches, or by one and 5 % (friction per load: by one). Springs are offered once a law was
+    chosen: before dry friction is known, they make up for what it did to gravity.
 
     Parameters
     ----------
@@ -226,12 +228,8 @@ def choose_friction(
     loads = regression.rigid_torques(rows, parameters)
     targets = rows.residuals(regression.base.project(rigid))
     springs = bool(robot.description.friction_chosen)
-    chosen = {
-        joint: offer.choose(target, load, springs)
-        for joint, offer, target, load in zip(
-            robot.joint_names, offers, targets, loads, strict=True
-        )
-    }
+    each = zip(robot.joint_names, offers, targets, loads, strict=True)
+    chosen = {joint: offer.choose(target, load, springs) for joint, offer, target, load in each}
     return {joint: terms for joint, terms in chosen.items() if terms}
 
 
@@ -282,11 +280,10 @@ def _forward(
     (errors,) = _errors(folds, [least])
     while trials := [c for c in candidates if c.term.name not in chosen and c.place % APART == 0]:
         gains = errors - tried(trials)
-        least_gain = [np.log(_SPRING_WORTH if c.term.lower < 0.0 else 1.0) for c in trials]
-        mean = np.where(gains.mean(axis=1) >= least_gain, gains.mean(axis=1), -np.inf)
-        best = int(mean.argmax())
-        if np.isinf(mean[best]) or not _is_worth(gains[best]):
+        worth = [_is_worth(gain, c.term) for gain, c in zip(gains, trials, strict=True)]
+        if not any(worth):
             break
+        best = int(np.where(worth, gains.mean(axis=1), -np.inf).argmax())
         chosen[trials[best].term.name], errors = trials[best], errors - gains[best]
         for name, own in list(chosen.items()):
             near = [c for c in _beside(own, candidates, APART - 1) if c is not own]
@@ -301,15 +298,18 @@ def _forward(
         rivals = _errors(folds, [[*least, *others, *pair] for pair in pairwise(late)])
         gain = rivals[int(rivals.mean(axis=1).argmin())] - errors
         sure = lasting or slides.place == 0
-        if not (is_clear(gain, 0.0, _CERTAIN) if sure else _is_worth(gain)):
+        if not (is_clear(gain, 0.0, _CERTAIN) if sure else _is_worth(gain, slides.term)):
             left = [c for c in candidates if c.term is not slides.term]
             return _forward(folds, least, left, late, lasting)
     return {name: _between(c, candidates, tried) for name, c in chosen.items()}
 
 
-def _is_worth(gain: FloatArray) -> bool:
+def _is_worth(gain: FloatArray, term: FrictionTerm) -> bool:
     """Whether stretches that gain so much (f,) in log error are worth a term."""
-    return is_clear(gain, float(np.log(_WORTH)), 1.0) or is_clear(gain, 0.0, _CERTAIN)
+    if term.lower < 0.0 and gain.mean() < np.log(_SPRING_WORTH):
+        return False
+    worth = _LOAD_WORTH if term.name == "load" else _WORTH
+    return is_clear(gain, float(np.log(worth)), 1.0) or is_clear(gain, 0.0, _CERTAIN)
 
 
 def _beside(own: Candidate, candidates: list[Candidate], reach: int) -> list[Candidate]:

@@ -160,8 +160,8 @@ class Rungs:
 
         A stretch without rows has NaN.
         """
-        own = learner is judge
-        parts = judge.parts if own else self.stretches(learner.regression, judge.batch)
+        alike = learner.regression is judge.regression
+        parts = judge.parts if alike else self.stretches(learner.regression, judge.batch)
         return log_errors(parts, learner.learned)
 
     def dense(self, rung: Rung) -> Batch:

@@ -95,6 +95,18 @@ def test_where_the_least_law_is_true_it_stays(
     assert not identify(least, recording).robot.description.friction_chosen
 
 
+def test_a_little_friction_per_load_shows_at_the_joints_that_bear_most(
+    least: Robot, make_recording: Callable[..., Recording]
+) -> None:
+    actual = least.with_friction({joint: {"load": 1.0} for joint in least.joint_names})
+    truth = _truth(actual)
+    truth[actual.layout.term("load")] = 0.02
+    recording = make_recording(actual, truth, duration=20.0, noise=2.0, seed=0)
+    chosen = identify(least, recording).robot.description.friction_chosen
+    assert {"shoulder_lift_joint", "elbow_joint"} <= chosen.keys()
+    assert all(terms == {"load": 1.0} for terms in chosen.values())
+
+
 @pytest.mark.parametrize(("stiffness", "told"), [(20.0, True), (0.12, False)])
 def test_a_spring_is_one_that_gains_a_tenth(
     stiffness: float, told: bool, least: Robot, make_recording: Callable[..., Recording]

@@ -17,7 +17,7 @@ from sysid_sim.trajectories import ExcitationConfig, exciting_trajectory
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return run_scenario(find_scenario("digit_leg"), duration=8.0)
+    return run_scenario(find_scenario("digit_leg"), duration=6.0)
 
 
 def test_every_joint_is_predicted_better_on_the_part_held_out(run: Run) -> None:

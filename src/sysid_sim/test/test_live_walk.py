@@ -22,7 +22,7 @@ from sysid_core.signals.sensors import SOURCES
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
 
-DURATION = 8.0
+DURATION = 6.0
 STILL = 2.0
 """Time [s] that the robot stands before it walks."""
 

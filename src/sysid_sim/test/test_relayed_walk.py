@@ -99,7 +99,7 @@ class Log(list[Any]):
 def walked() -> Run:
     """Return a trotting Go2, readings at 500 Hz."""
     trot = find_scenario("solo12_trot")
-    return run_scenario(replace(trot, name="go2_trot", robot="go2", rate=500.0), duration=8.0)
+    return run_scenario(replace(trot, name="go2_trot", robot="go2", rate=500.0), duration=6.0)
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ def test_what_a_sway_hardly_shows_is_not_bent_to_its_noise() -> None:
     trot = find_scenario("solo12_trot")
     sway = replace(trot, behaviour=partial(Walker, MOTIONS["wobble"]))
     robot = load_robot(trot.robot)
-    learned = run_scenario(sway, seed=SEED, duration=8.0)
+    learned = run_scenario(sway, seed=SEED, duration=6.0)
     found = identify(robot, learned.recording)
-    walked = run_scenario(trot, seed=SEED, duration=4.0).recording
+    walked = run_scenario(trot, seed=SEED, duration=3.0).recording
     regression, rows, _ = rows_at_learned_cutoff(robot, walked, IdentifyConfig(), 8.0)
     matrix = np.vstack([block.matrix for block in rows.blocks])
 
