@@ -36,7 +36,7 @@ _SAME = float(np.log(2.0)) / 8.0
 """Log ratio of two scales that are the same: half of a place."""
 _WORTH = 1.05
 """Ratio of errors that makes a term worth having at one standard error [-]."""
-_LOAD_WORTH = 1.0
+_LOAD_WORTH = 1.01
 """The same of friction per load: every gear has some, and there is one of it to choose [-]."""
 _SPRING_WORTH = 1.1
 """The same of a spring at least. What balances gravity is most of a torque; but where a motion
@@ -205,7 +205,7 @@ def choose_friction(
     The rigid bodies and the coupled motors are taken from an estimate by the present law; what
     they leave of each joint's torque is fitted by non-negative least squares. Terms are added one
     by one. One stays if held-out stretches are predicted better by two standard errors over the
-    stretches, or by one and 5 % (friction per load: by one). Springs are offered once a law was
+    stretches, or by one and 5 % (friction per load: 1 %). Springs are offered once a law was
     chosen: before dry friction is known, they make up for what it did to gravity.
 
     Parameters

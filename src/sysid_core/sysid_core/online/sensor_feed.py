@@ -15,9 +15,10 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import BaseRecording, ContactRecording, Recording
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import RecentRows
-from sysid_core.signals.inertial import too_slow
+from sysid_core.signals.inertial import INSTEAD, too_slow
+from sysid_core.signals.repeats import LiveRepeats
 from sysid_core.signals.rotation import continuous
-from sysid_core.signals.sensors import SENSORS
+from sysid_core.signals.sensors import SENSORS, Rows, Sensor
 
 __all__ = ["PATIENCE", "SensorFeed"]
 
@@ -25,6 +26,8 @@ PATIENCE = 1.0
 """Time [s] that joint samples wait for odometry before the oldest are given up."""
 _INERTIAL_PATIENCE = 0.1
 """Time [s] that joint samples wait for an inertial sensor that was there just now."""
+_UPDATES = 5.0
+"""Updates of odometry in the longest interruption that is interpolated."""
 _UNIT = 1e-3
 """Deviation of a quaternion's size that rounding explains."""
 _TURN = slice(3, 7)
@@ -60,6 +63,11 @@ class SensorFeed:
             )
             for sensor in SENSORS
             if robot.floating
+        }
+        # a base may rest, but the noise of an inertial sensor never repeats itself
+        self._repeats = {
+            "base": LiveRepeats(longest / _UPDATES, _UPDATES, positions=3),
+            "imu": LiveRepeats(longest / _UPDATES, np.inf, positions=0),
         }
 
     def reset(self) -> None:
@@ -99,9 +107,17 @@ class SensorFeed:
             if sensor.name == "base" and recent.last is not None:
                 chain = np.vstack([recent.last[_TURN], rows.values[:, _TURN]])
                 rows.values[:, _TURN] = continuous(chain)[1:]
+            if sensor.name in self._repeats:
+                rows = self._new(sensor, rows)
             left_out = recent.push(rows.time, rows.values)
             if left_out and sensor.messages:
                 self._counts[f"{sensor.messages} late or not finite"] += left_out
+
+    def _new(self, sensor: Sensor, rows: Rows) -> Rows:
+        """Return the rows that do not only repeat the one before: a frozen sensor is silent."""
+        new = self._repeats[sensor.name].find_new(rows.time, rows.values)
+        self._counts[f"{sensor.messages} repeated"] += int((~new).sum())
+        return Rows(rows.time[new], rows.values[new])
 
     def _with_orientation(self, base: BaseRecording) -> BaseRecording | None:
         """Return the odometry that has an orientation."""
@@ -153,6 +169,8 @@ class SensorFeed:
             return
         if self._slow is not None:
             yield self._slow
+        elif newest - self._recent["imu"].known_until > PATIENCE and self.sensed("imu"):
+            yield Diagnostic("imu_silent", "the IMU fell silent", hint=INSTEAD)
         yield from late_sensors(self.late)
         if newest - self._recent["base"].known_until > PATIENCE:
             yield Diagnostic(

@@ -10,6 +10,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.errors import DataError
 from sysid_core.recording import ImuRecording, Recording
 from sysid_core.signals.chain import Grid
 from sysid_core.signals.cutoff import CutoffChoice, choose_cutoff, highest_cutoff
@@ -33,6 +34,11 @@ _FEW = 8
 """Samples below which nothing can be compared."""
 _SLOW_RATE = 5.0
 """No dynamics [Hz] show at less; a table in milliseconds seems a thousand times slower."""
+
+_HEARD = 1.0 / 3.0
+"""Share of a recording that the inertial sensor must have told of for the rest to be left out."""
+_ENDS = 0.3
+"""Time [s] that a filter may take of the ends of a stretch."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ def align(recording: Recording, options: SignalConfig, described: float | None =
         recording = replace(recording, imu=None)
     recording, outliers = _cleaned(recording, warnings)
     tracks = _tracks(recording)
-    synchronised = _synchronised(list(tracks.values()), options, warnings)
+    synchronised = _without_silence(tracks, options, warnings)
     if synchronised.sensor_rate < _SLOW_RATE:
         warnings.append(
             f"the sensors run at {synchronised.sensor_rate:.3g} Hz, too slow for dynamics: is the "
@@ -179,6 +185,37 @@ def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str
     return synchronise(tracks, rate=options.rate * factor, gap=options.gap, timing=options.timing)
 
 
+def _without_silence(
+    tracks: dict[str, Track], options: SignalConfig, warnings: list[str]
+) -> Synchronised:
+    """Synchronise, and leave out where the inertial sensor is silent if most remains without.
+
+    The odometry's accelerations, which would stand for its own, are far noisier.
+    """
+    found = _synchronised(list(tracks.values()), options, warnings)
+    place = list(tracks).index("imu") if "imu" in tracks else None
+    if place is None or all(np.isfinite(s.values[place]).all() for s in found.segments):
+        return found
+    whole = {**tracks, "imu": replace(tracks["imu"], required=True)}
+    try:
+        heard = _synchronised(list(whole.values()), options, [])
+    except DataError:
+        return found
+    left = [_inner_time(each) for each in (found, heard)]
+    if left[1] < _HEARD * left[0]:
+        return found
+    silent = sum(len(s.time) for s in found.segments) / found.rate
+    silent -= sum(len(s.time) for s in heard.segments) / heard.rate
+    if silent > options.gap / found.rate:
+        warnings.append(f"the IMU is silent for {silent:.2g} s: left out")
+    return replace(heard, sensor_rate=found.sensor_rate, report=found.report)
+
+
+def _inner_time(found: Synchronised) -> float:
+    """Return the time [s] of segments without what a filter may take of their ends."""
+    return sum(max(0.0, len(s.time) / found.rate - _ENDS) for s in found.segments)
+
+
 def _cleaned(
     recording: Recording, warnings: list[str]
 ) -> tuple[Recording, tuple[tuple[str, int], ...]]:
@@ -217,7 +254,10 @@ def _tracks(recording: Recording) -> dict[str, Track]:
     tracks = {",".join(measured): Track(recording.time, joints, positions=count)}
     for sensor in SENSORS:
         if (rows := sensor.rows(recording)) is not None:
-            tracks[sensor.name] = Track(*rows, flags=sensor.flags, required=sensor.required)
+            # of odometry beside an inertial sensor only what is slow is used; flags only switch
+            paces = not sensor.flags and (sensor.name != "base" or recording.imu is None)
+            required = sensor.required
+            tracks[sensor.name] = Track(*rows, sensor.flags, required, paces=paces)
     return tracks
 
 

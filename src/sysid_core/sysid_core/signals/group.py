@@ -47,6 +47,7 @@ class Track:
     flags: bool = False  # Take the nearest row instead of interpolating
     required: bool = True  # End a stretch where this track has a gap, instead of leaving NaN there
     positions: int = 0  # Leading channels that never leap
+    paces: bool = True  # Whether accelerations rest on it, so that its rate bounds the cut-off
 
 
 @dataclass

@@ -54,7 +54,9 @@ class Synchronised:
     """Tracks on a common uniform grid."""
 
     rate: float  # [Hz] of the grid
-    sensor_rate: float  # [Hz] lowest rate of any channel; spectra above half of it mean nothing
+    sensor_rate: float
+    """[Hz] lowest rate of any channel that accelerations rest on; spectra above half of it mean
+    nothing."""
     segments: tuple[Segment, ...]
     report: SynchroniseReport
     # held, drawn: [Hz] channels of the first track whose values were repeated or interpolated
@@ -109,7 +111,8 @@ def synchronise(
         groups = list(_groups(tracks, passes, number, gap, timing, tally))
         if not groups or groups[0].track != 0:
             continue
-        rates.append(min(group.sensor_rate for group in groups if group.required))
+        pacing = [group for group in groups if group.required and tracks[group.track].paces]
+        rates.append(min(group.sensor_rate for group in pacing))
         first = [group for group in groups if group.track == 0]
         for group in first:
             if group.held:

@@ -189,6 +189,36 @@ def test_a_sensor_that_falls_silent_costs_no_sample_and_is_counted(noisy: Flight
     )
 
 
+def test_a_sensor_that_repeats_itself_is_silent(noisy: Flight) -> None:
+    frozen, since = copy(noisy), round(2.5 * RATE)
+    for name in ("gyroscope", "force"):
+        values = getattr(noisy, name).copy()
+        values[since:] = values[since]
+        setattr(frozen, name, values)
+    stream = SampleStream(frozen.robot, SETTINGS)
+    samples = frozen.play(stream)
+    silent = noisy.play(SampleStream(noisy.robot, SETTINGS), until=noisy.time[since + 1])
+    np.testing.assert_array_equal(samples.time, silent.time)
+    np.testing.assert_array_equal(
+        np.asarray(samples.base_acceleration), np.asarray(silent.base_acceleration)
+    )
+    assert stream.counts["imu repeated"] == len(noisy.time) - since - 1
+    assert [each.kind for each in stream.take_diagnostics()] == ["imu_silent"]
+
+
+def test_odometry_that_repeats_itself_in_motion_is_no_motion(noisy: Flight) -> None:
+    frozen, since, until = copy(noisy), round(2.0 * RATE), round(2.5 * RATE)
+    for name in ("position", "orientation", "twist"):
+        values = getattr(noisy, name).copy()
+        values[since:until] = values[since]
+        setattr(frozen, name, values)
+    samples = frozen.play(SampleStream(frozen.robot, SETTINGS))
+    assert not ((samples.time > 2.0) & (samples.time < 2.5)).any()
+    assert samples.time[-1] > 3.5
+    whole = noisy.errors(noisy.play(SampleStream(noisy.robot, SETTINGS)))
+    np.testing.assert_allclose(frozen.errors(samples), whole, rtol=0.2)
+
+
 def degrees(flight: Flight) -> None:
     flight.gyroscope = np.degrees(flight.gyroscope)
 

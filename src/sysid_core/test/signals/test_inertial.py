@@ -9,8 +9,15 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from sysid_core.arrays import FloatArray
-from sysid_core.recording import BaseRecording, ImuMounting, ImuRecording, Recording, Samples
+from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.recording import (
+    BaseRecording,
+    ContactRecording,
+    ImuMounting,
+    ImuRecording,
+    Recording,
+    Samples,
+)
 from sysid_core.signals.align import align
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import filter_aligned
@@ -132,6 +139,57 @@ def test_a_slower_sensor_with_its_own_clock_serves_as_well(
     assert max(errors(recording, samples, rate)) < 0.05
 
 
+@pytest.mark.parametrize(("inertial", "bound"), [(True, RATE), (False, 50.0)])
+def test_slow_odometry_bounds_the_cut_off_only_where_accelerations_rest_on_it(
+    moving: tuple[Recording, FloatArray, FloatArray], inertial: bool, bound: float
+) -> None:
+    recording, _, _ = moving
+    base = recording.base
+    assert base is not None
+    slow = BaseRecording(
+        base.time[::10], base.position[::10], base.orientation[::10], base.twist[::10]
+    )
+    flags = ContactRecording(base.time[::25], ("foot",), np.ones((len(base.time[::25]), 1), bool))
+    given = replace(recording, base=slow, contacts=flags)
+    aligned = align(given, SignalConfig(inertial=inertial))
+    assert aligned.sensor_rate == pytest.approx(bound, rel=1e-3)
+
+
+def heard(recording: Recording, kept: BoolArray) -> Recording:
+    """Return a recording with some of its inertial readings."""
+    imu = recording.imu
+    assert imu is not None
+    some = ImuRecording(
+        imu.time[kept],
+        imu.angular_velocity[kept],
+        imu.linear_acceleration[kept],
+        mounting=imu.mounting,
+    )
+    return replace(recording, imu=some)
+
+
+def test_where_the_sensor_is_silent_is_left_out(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, _, rate = moving
+    time = recording.time
+    samples, warnings = samples_of(heard(recording, (time < 2.0) | (time > 3.0)))
+    assert warnings == ("the IMU is silent for 1 s: left out",)
+    assert not ((samples.time > 2.0) & (samples.time < 3.0)).any()
+    assert len(samples) > 4.5 * RATE
+    linear, _ = errors(recording, samples, rate)
+    assert linear < 0.02
+
+
+def test_a_sensor_that_tells_of_little_costs_no_samples(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, _, _ = moving
+    samples, warnings = samples_of(heard(recording, recording.time < 1.5))
+    assert any("silent for a part" in text for text in warnings)
+    assert samples.time[-1] > 5.5
+
+
 def turned_by(recording: Recording, **degrees: FloatArray) -> Recording:
     """Turn what the odometry, or the sensor, takes for its axes."""
     base, imu = recording.base, recording.imu
@@ -204,7 +262,7 @@ def test_a_sensor_whose_axes_are_off_does_not_turn_the_base(
         (lambda imu: replace(imu, time=imu.time[::-1]), "clock goes back"),
         (lambda imu: replace(imu, angular_velocity=np.nan * imu.angular_velocity), "no numbers"),
         (lambda imu: replace(imu, time=20.0 * imu.time), "too slow"),
-        (lambda imu: replace(imu, time=imu.time + 3.0), "silent"),
+        (lambda imu: replace(imu, time=imu.time + 4.5), "silent"),
     ],
     ids=["place", "unit of g", "degrees", "time", "nan", "rate", "gap"],
 )
