@@ -16,7 +16,7 @@ from sysid_core.recording import BaseRecording, ContactRecording, Recording
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import RecentRows
 from sysid_core.signals.inertial import INSTEAD, too_slow
-from sysid_core.signals.repeats import LiveRepeats
+from sysid_core.signals.repeats import SPARE, LiveRepeats
 from sysid_core.signals.rotation import continuous
 from sysid_core.signals.sensors import SENSORS, Rows, Sensor
 
@@ -64,10 +64,11 @@ class SensorFeed:
             for sensor in SENSORS
             if robot.floating
         }
-        # a base may rest, but the noise of an inertial sensor never repeats itself
+        # readings of a simulated base at rest repeat themselves, too: none of these is old
+        period = longest / _UPDATES
         self._repeats = {
-            "base": LiveRepeats(longest / _UPDATES, _UPDATES, positions=3),
-            "imu": LiveRepeats(longest / _UPDATES, np.inf, positions=0),
+            "base": LiveRepeats(period, _UPDATES, positions=3),
+            "imu": LiveRepeats(period, SPARE, positions=6),
         }
 
     def reset(self) -> None:
@@ -170,7 +171,8 @@ class SensorFeed:
         if self._slow is not None:
             yield self._slow
         elif newest - self._recent["imu"].known_until > PATIENCE and self.sensed("imu"):
-            yield Diagnostic("imu_silent", "the IMU fell silent", hint=INSTEAD)
+            message = "the IMU is silent, or repeats its last message"
+            yield Diagnostic("imu_silent", message, hint=INSTEAD)
         yield from late_sensors(self.late)
         if newest - self._recent["base"].known_until > PATIENCE:
             yield Diagnostic(

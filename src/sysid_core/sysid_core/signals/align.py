@@ -200,14 +200,14 @@ def _without_silence(
     try:
         heard = _synchronised(list(whole.values()), options, [])
     except DataError:
-        return found
-    left = [_inner_time(each) for each in (found, heard)]
-    if left[1] < _HEARD * left[0]:
-        return found
+        heard = None
+    if heard is None or _inner_time(heard) < _HEARD * _inner_time(found):
+        paced = {**tracks, "base": replace(tracks["base"], paces=True)}
+        return _synchronised(list(paced.values()), options, [])
     silent = sum(len(s.time) for s in found.segments) / found.rate
     silent -= sum(len(s.time) for s in heard.segments) / heard.rate
     if silent > options.gap / found.rate:
-        warnings.append(f"the IMU is silent for {silent:.2g} s: left out")
+        warnings.append(f"the IMU is silent or frozen for {silent:.2g} s: left out")
     return replace(heard, sensor_rate=found.sensor_rate, report=found.report)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 
-__all__ = ["LEAST_STEP", "LiveRepeats"]
+__all__ = ["LEAST_STEP", "SPARE", "LiveRepeats"]
 
-_SPARE = 2.0
+SPARE = 2.0
 """Periods by which a message that repeats is taken before a gap would begin: robots rest."""
 _EARLY = 0.1
 """Part of a period by which a message may be early that stands for the next one."""
@@ -31,16 +31,17 @@ class LiveRepeats:
     period : float [s]
         Of new messages, roughly.
     gap : float
-        Longest interruption that is interpolated, in periods.
+        Longest interruption that is interpolated, in periods; with `SPARE` or less, messages only
+        count as repeating in motion.
     positions : int
-        Leading columns of the rows that are positions.
+        Leading columns of the rows that are positions, or show motion alike.
     """
 
     def __init__(self, period: float, gap: float, positions: int) -> None:
         self.count = 0  # Messages that repeat
         self.covered = 0
         """Periods after a new message in which one came that repeats, so that none was lost."""
-        self._period, self._patience = period, (gap - _SPARE) * period
+        self._period, self._patience = period, (gap - SPARE) * period
         self._covered = 0  # since the last new message [periods]
         self._row = np.zeros(0)  # of the last message
         self._least = np.full(positions, np.inf)  # steps [rad] or [m] that were seen

@@ -155,6 +155,19 @@ def test_slow_odometry_bounds_the_cut_off_only_where_accelerations_rest_on_it(
     assert aligned.sensor_rate == pytest.approx(bound, rel=1e-3)
 
 
+def test_slow_odometry_bounds_the_cut_off_where_the_sensor_tells_of_little(
+    moving: tuple[Recording, FloatArray, FloatArray],
+) -> None:
+    recording, _, _ = moving
+    base = recording.base
+    assert base is not None
+    slow = BaseRecording(
+        base.time[::10], base.position[::10], base.orientation[::10], base.twist[::10]
+    )
+    given = replace(heard(recording, recording.time < 1.0), base=slow)
+    assert align(given, SignalConfig()).sensor_rate == pytest.approx(50.0, rel=1e-3)
+
+
 def heard(recording: Recording, kept: BoolArray) -> Recording:
     """Return a recording with some of its inertial readings."""
     imu = recording.imu
@@ -174,7 +187,7 @@ def test_where_the_sensor_is_silent_is_left_out(
     recording, _, rate = moving
     time = recording.time
     samples, warnings = samples_of(heard(recording, (time < 2.0) | (time > 3.0)))
-    assert warnings == ("the IMU is silent for 1 s: left out",)
+    assert warnings == ("the IMU is silent or frozen for 1 s: left out",)
     assert not ((samples.time > 2.0) & (samples.time < 3.0)).any()
     assert len(samples) > 4.5 * RATE
     linear, _ = errors(recording, samples, rate)
