@@ -178,17 +178,11 @@ class Ladder(Rungs):
         if lower.cutoff < LEAST_BAND_FACTOR * band:
             across = self.errors(lower, higher)
             cutoff = lower.cutoff if self._passes_motion(lower, higher, across) else cutoff
-        rungs = (higher, lower)
-        parts = [self.stretches(higher.regression, batch, cutoff)]
-        if lower.regression is higher.regression:
-            parts *= 2
-        else:
-            parts.append(self.stretches(lower.regression, batch, cutoff))
+        above = below = self.stretches(higher.regression, batch, cutoff)
+        if lower.regression is not higher.regression:
+            below = self.stretches(lower.regression, batch, cutoff)
         for errors in (log_errors, log_errors_of_each):
-            above, below = (
-                errors(own, rung.learned) for own, rung in zip(parts, rungs, strict=True)
-            )
-            yield above - below
+            yield errors(above, higher.learned) - errors(below, lower.learned)
 
     def _explains(self, rung: Rung) -> bool:
         """Whether the model explains a rung's torque: else what spoils it may lie far below."""

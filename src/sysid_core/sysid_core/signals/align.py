@@ -188,7 +188,7 @@ def _synchronised(tracks: list[Track], options: SignalConfig, warnings: list[str
 def _without_silence(
     tracks: dict[str, Track], options: SignalConfig, warnings: list[str]
 ) -> Synchronised:
-    """Synchronise, and leave out where the inertial sensor is silent if most remains without.
+    """Synchronise, and leave out where the inertial sensor is silent if enough remains.
 
     The odometry's accelerations, which would stand for its own, are far noisier.
     """

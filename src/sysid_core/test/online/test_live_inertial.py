@@ -189,12 +189,19 @@ def test_a_sensor_that_falls_silent_costs_no_sample_and_is_counted(noisy: Flight
     )
 
 
-def test_a_sensor_that_repeats_itself_is_silent(noisy: Flight) -> None:
-    frozen, since = copy(noisy), round(2.5 * RATE)
-    for name in ("gyroscope", "force"):
-        values = getattr(noisy, name).copy()
-        values[since:] = values[since]
+def freeze(flight: Flight, names: tuple[str, ...], rows: slice) -> Flight:
+    """Return a flight in which some readings stay what the first of these rows says."""
+    frozen = copy(flight)
+    for name in names:
+        values = getattr(flight, name).copy()
+        values[rows] = values[rows.start]
         setattr(frozen, name, values)
+    return frozen
+
+
+def test_a_sensor_that_repeats_itself_is_silent(noisy: Flight) -> None:
+    since = round(2.5 * RATE)
+    frozen = freeze(noisy, ("gyroscope", "force"), slice(since, None))
     stream = SampleStream(frozen.robot, SETTINGS)
     samples = frozen.play(stream)
     silent = noisy.play(SampleStream(noisy.robot, SETTINGS), until=noisy.time[since + 1])
@@ -207,11 +214,8 @@ def test_a_sensor_that_repeats_itself_is_silent(noisy: Flight) -> None:
 
 
 def test_odometry_that_repeats_itself_in_motion_is_no_motion(noisy: Flight) -> None:
-    frozen, since, until = copy(noisy), round(2.0 * RATE), round(2.5 * RATE)
-    for name in ("position", "orientation", "twist"):
-        values = getattr(noisy, name).copy()
-        values[since:until] = values[since]
-        setattr(frozen, name, values)
+    rows = slice(round(2.0 * RATE), round(2.5 * RATE))
+    frozen = freeze(noisy, ("position", "orientation", "twist"), rows)
     samples = frozen.play(SampleStream(frozen.robot, SETTINGS))
     assert not ((samples.time > 2.0) & (samples.time < 2.5)).any()
     assert samples.time[-1] > 3.5
