@@ -228,7 +228,11 @@ class SampleStream:
         position, effort, cut_off = (rows[:, k * nm : (k + 1) * nm] for k in range(3))
         joints = {"position": self._spread(position), "effort": self._spread(effort)}
         joints["cut_off"] = self._spread(cut_off, 0.0)
-        return Grid(time, joints, self._sensors.at(time, self.config.rate))
+        sensors = self._sensors.at(time, self.config.rate)
+        if self._contacts is not None:  # flags may come later: samples are joined
+            feet = self.robot.description.contacts
+            sensors.setdefault("contacts", np.full((len(time), len(feet)), np.nan))
+        return Grid(time, joints, sensors)
 
     def _samples(self, grid: Grid) -> Samples:
         """Take a stretch of grid through the steps; return every `step`-th sample that is fit."""

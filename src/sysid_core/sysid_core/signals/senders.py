@@ -22,6 +22,7 @@ _INTERVALS = 3.0  # of a sender within which another that says less is foreign: 
 _FORGET = 0.9  # [-] of the longest interval, per message
 _MOST = 100  # Senders that are remembered: names that never repeat are an attack
 _LONGEST = 1.0  # [s] interval that is believed: after a pause, the next one tells
+_STALL = 2.0  # [s] for which a process may stand still, and its messages with it
 
 
 class Form(NamedTuple):
@@ -51,6 +52,11 @@ class _Sender:
     measures: bool = False  # Whether any effort was not zero
     rivals: list[_Sender] = field(default_factory=list)
 
+    def comes(self, time: float) -> bool:
+        """Return whether it has not fallen silent at a time [s]; one message tells nothing."""
+        bound = max(_INTERVALS * self.interval, _STALL) if self.interval > 0.0 else 0.0
+        return abs(time - self.newest) <= bound
+
     @property
     def says(self) -> tuple[bool, bool]:
         """What a message says beside positions; more is greater."""
@@ -70,7 +76,7 @@ class Senders:
 
     A viewer's slider, a joint_state_publisher or a bridge that publishes on the driver's topic
     knows positions, late or made up, and no efforts, or nothing but zeros. Where the driver falls
-    silent for three of its intervals, what others say is all there is.
+    silent for three of its intervals and 2 s, what others say is all there is.
     """
 
     def __init__(
@@ -93,10 +99,7 @@ class Senders:
         sender.came(time)
         if not sender.measures:
             sender.measures = bool(np.any(effort))
-        return any(
-            rival.says > sender.says and abs(time - rival.newest) <= _INTERVALS * rival.interval
-            for rival in sender.rivals
-        )
+        return any(rival.says > sender.says and rival.comes(time) for rival in sender.rivals)
 
     def _add(self, form: Form, time: float) -> _Sender:
         if len(self._known) >= _MOST:

@@ -32,9 +32,10 @@ def test_who_says_less_is_foreign_while_the_driver_comes(
     _driven(senders, 0.0)
     assert senders.foreign(ALL, 0.195, velocity, effort)
     assert senders.foreign(ALL, 0.21, velocity, effort)
-    assert not senders.foreign(ALL, 0.26, velocity, effort)  # the driver has fallen silent
-    _driven(senders, 0.3)
-    assert senders.foreign(ALL, 0.495, velocity, effort)
+    assert senders.foreign(ALL, 1.3, velocity, effort)  # the driver's computer stood still
+    assert not senders.foreign(ALL, 2.26, velocity, effort)  # the driver has fallen silent
+    _driven(senders, 2.3)
+    assert senders.foreign(ALL, 2.495, velocity, effort)
 
 
 def test_joints_of_others_and_other_names_of_its_own() -> None:
@@ -60,4 +61,4 @@ def test_pauses_and_clocks_that_are_set_back_are_borne() -> None:
     assert senders.foreign(ALL, 1100.195, NONE, NONE)
     _driven(senders, 5.0)
     assert senders.foreign(ALL, 5.195, NONE, NONE)
-    assert not senders.foreign(ALL, 7.0, NONE, NONE)
+    assert not senders.foreign(ALL, 8.0, NONE, NONE)
