@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sysid_core.contacts.feet import foot_motion
 from sysid_core.contacts.lateness import (
+    UNFIT,
     FootTrack,
     Lateness,
     foot_track,
@@ -61,7 +62,7 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
     Raises
     ------
     DataError
-        If no stretch of it is usable.
+        If no stretch of it is usable, or odometry contradicts the legs.
     """
     try:
         aligned = _on_grid(robot, interpreted, config)
@@ -97,6 +98,8 @@ def _on_time(
             break
         whole = whole.plus(late)
         aligned = _on_grid(robot, whole.undone(recording), config)
+    if late.unfit:
+        raise DataError(str(UNFIT))
     said = late_sensors(whole)
     if trouble is not None:
         aligned = _on_grid(robot, replace(whole.undone(recording), imu=None), config)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sysid_core.aligning import aligned_recording
+from sysid_core.errors import DataError
 from sysid_core.identification import identify
 from sysid_core.online.replay import played, stream_settings_for
 from sysid_core.online.stream import SampleStream
@@ -51,7 +52,7 @@ def difference(one: Samples, other: Samples) -> float:
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize(("odometry", "imu"), [(0.0, 0.03), (0.05, 0.02)])
+@pytest.mark.parametrize(("odometry", "imu"), [(0.0, 0.03), (0.6, 0.0)])
 def test_a_recording_is_put_on_time(
     walk: tuple[Robot, Recording], odometry: float, imu: float
 ) -> None:
@@ -63,6 +64,18 @@ def test_a_recording_is_put_on_time(
     told = [text for text in found.warnings if "judged by the standing feet" in text]
     assert len(told) == bool(odometry) + bool(imu)
     assert difference(motion(found), motion(expected)) < 0.15
+
+
+def test_odometry_that_fits_the_legs_at_no_time_is_refused(
+    walk: tuple[Robot, Recording],
+) -> None:
+    robot, recording = walk
+    given = late(recording, 3.3, 0.0)
+    with pytest.raises(DataError, match="contradicts the legs"):
+        aligned_recording(robot, given, SignalConfig())
+    stream, _ = live(robot, given)
+    assert "odometry_unfit" in {one.kind for one in stream.take_diagnostics()}
+    assert stream.counts["samples with odometry that contradicts the legs"] > 0
 
 
 def live(robot: Robot, recording: Recording) -> tuple[SampleStream, Samples]:

@@ -16,13 +16,21 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.feet import FootMotion
 from sysid_core.contacts.stance import base_maps
-from sysid_core.diagnostics import Diagnostic
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.switching import switching
 
-__all__ = ["FootTrack", "LateWatch", "Lateness", "foot_track", "late_sensors", "lateness"]
+__all__ = [
+    "UNFIT",
+    "FootTrack",
+    "LateWatch",
+    "Lateness",
+    "foot_track",
+    "late_sensors",
+    "lateness",
+]
 
 _STRETCH = 1.0 / 16.0
 """Time [s] over which feet are averaged: a quarter of the period of a quick gait."""
@@ -36,6 +44,13 @@ _CERTAIN = 5.0  # Standard errors beyond which a sensor is late
 _SHORTEST = 0.003
 """Time [s] below which stamps are as good as a driver's; feet that roll and give show a third."""
 _LONGEST = 0.2  # Time [s] beyond which a gait of 2.5 Hz looks the same early or late
+_FARTHEST, _APART = 2.0, 0.02  # [s] how far a sensor is looked for, and in what steps
+_POOR = 0.1
+"""Misfit from which a sensor is looked for at other times. Of good ones that of simulated walks is
+below .01, and .15 and more of any that is off by .1 s or more."""
+_UNIQUE = 0.5  # Share of the misfit at any other time that it must be below
+_UNFIT = 0.5  # Misfit from which odometry does not tell how the base moves
+_MOVING = 0.02  # [m/s] Usual speed of a base, below which there is no misfit
 _LEFT = 0.9  # Share of feet's squared speeds that lateness must not leave: others slide anyway
 _SPAN = 16.0  # Time [s] that live sensors are judged by
 _EVERY, _RARELY = (
@@ -52,6 +67,7 @@ class Lateness(NamedTuple):
     odometry: float = 0.0
     imu: float = 0.0
     known: bool = False  # Whether more would have been noticed
+    unfit: bool = False  # Whether standing feet contradict the sensors, at any time
 
     @property
     def matters(self) -> bool:
@@ -60,7 +76,8 @@ class Lateness(NamedTuple):
 
     def plus(self, other: Lateness) -> Lateness:
         """Return the sum of two."""
-        return Lateness(self.odometry + other.odometry, self.imu + other.imu, other.known)
+        late = self.odometry + other.odometry, self.imu + other.imu
+        return Lateness(*late, other.known, other.unfit)
 
     def undone(self, messages: Recording) -> Recording:
         """Return messages whose stamps are as much earlier as they are late."""
@@ -70,6 +87,14 @@ class Lateness(NamedTuple):
             base=base and replace(base, time=base.time - self.odometry),
             imu=imu and replace(imu, time=imu.time - self.imu),
         )
+
+
+UNFIT = Diagnostic(
+    "odometry_unfit",
+    "the odometry contradicts the legs: by both together, feet that stand would move",
+    hint="check its clock and frames, and the names and signs of the joints",
+    severity=Severity.ERROR,
+)
 
 
 class FootTrack(NamedTuple):
@@ -124,19 +149,50 @@ def foot_track(kinematics: ContactKinematics, samples: Samples, motion: FootMoti
     return FootTrack(samples.time, stands, by_joints, maps, twist, acceleration)
 
 
+class _Fit(NamedTuple):
+    """Lags (k,) [s] at which feet stand best, with their standard errors."""
+
+    late: FloatArray
+    error: FloatArray
+    left: float  # [m²/s²] sum of feet's squared speeds that they leave, and
+    whole: float  # without them
+    bound: bool  # Whether any ran into its limit
+    misfit: float  # [-] see `_misfit`
+
+
 def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
-    """Return by how much sensors are late, by weighted least squares (Gauss-Newton).
+    """Return by how much sensors are late, and whether standing feet contradict them.
 
     Linear velocities are the odometry's, and angular ones the inertial sensor's, if that is used.
+    Where feet do not stand by them, one sensor is looked for at other times.
     """
     whose = np.eye(2) if inertial else np.ones((2, 1))
-    late = np.zeros(whose.shape[1])
     if len(track.time) < _PARTS:
         return Lateness()
+    found = _fitted(track, whose, np.zeros(whose.shape[1]))
+    if found is None:
+        return Lateness()
+    if found.misfit > _POOR and (start := _searched(track, whose)) is not None:
+        found = _fitted(track, whose, start) or found
+    if found.misfit > _UNFIT:
+        return Lateness(unfit=True)
+    certain = np.maximum(_CERTAIN * found.error, _SHORTEST) < np.abs(found.late)
+    certain &= found.left < _LEFT * found.whole
+    late = np.where(certain & (not found.bound), found.late, 0.0)
+    known = bool((_CERTAIN * found.error < _SHORTEST).all())
+    return Lateness(*late.tolist())._replace(known=known)
+
+
+def _fitted(track: FootTrack, whose: FloatArray, start: FloatArray) -> _Fit | None:
+    """Fit lags near a start (k,) [s] by weighted least squares (Gauss-Newton).
+
+    None where feet do not tell.
+    """
+    late = start
     for _ in range(_ROUNDS):
         feet, change = track.at(whose @ late)
         if len(feet) < _FEWEST * _PARTS:
-            return Lateness()
+            return None
         speed = np.linalg.norm(feet, axis=1)
         weight = 1.0 / (1.0 + (speed / max(_USUAL * float(np.median(speed)), 1e-12)) ** 2)
         change = change @ whose
@@ -147,19 +203,52 @@ def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
         np.add.at(b, part, -(weighed @ feet[..., None])[..., 0])
         total = A.sum(axis=0) + _RIDGE * np.trace(A.sum(axis=0)) * np.eye(len(late))
         if not np.linalg.cond(total) < _SINGULAR:
-            return Lateness()
+            return None
         step = np.linalg.solve(total, b.sum(axis=0))
-        late = np.clip(late + step, -_LONGEST, _LONGEST)
+        late = np.clip(late + step, start - _LONGEST, start + _LONGEST)
         if np.abs(step).max() < _SETTLED:
             break
     without = np.linalg.solve(total - A, (b.sum(axis=0) - b)[..., None])[..., 0]
     error = np.sqrt((_PARTS - 1.0) * np.var(without, axis=0))
-    certain = np.maximum(_CERTAIN * error, _SHORTEST) < np.abs(late)
     left, whole = (weight @ (v**2).sum(axis=1) for v in (feet, track.at(np.zeros(2))[0]))
-    certain &= left < _LEFT * whole
-    late = np.where(certain & (np.abs(late) < _LONGEST), late, 0.0)
-    found = Lateness(*late.tolist())
-    return found._replace(known=bool((_CERTAIN * error < _SHORTEST).all()))
+    bound = bool((np.abs(late - start) >= _LONGEST).any())
+    return _Fit(late, error, left, whole, bound, _misfit(track, whose @ late))
+
+
+def _misfit(track: FootTrack, late: FloatArray) -> float:
+    """Return how much standing feet move if twists are late (2,) [s], of a base at rest's [-].
+
+    The ratio of their usual squares, each about its own mean: a floor may move, too. Zero where
+    the base hardly moves.
+    """
+    inside = (track.time + late.min() >= track.time[0]) & (
+        track.time + late.max() <= track.time[-1]
+    )
+    track = track._replace(stands=track.stands & inside[:, None])
+    still = track._replace(twist=np.zeros_like(track.twist))
+    feet, by_joints = (_usual_square(each.at(late)[0]) for each in (track, still))
+    return feet / by_joints if by_joints > _MOVING**2 else 0.0
+
+
+def _usual_square(feet: FloatArray) -> float:
+    """Return the median square [m²/s²] of velocities (m, 3) about their own; 0 of none."""
+    if not len(feet):
+        return 0.0
+    return float(np.median(np.sum((feet - np.median(feet, axis=0)) ** 2, axis=1)))
+
+
+def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
+    """Return at which lags (k,) [s] of one sensor feet stand; None if at none or at several."""
+    shown = track.time <= track.time[0] + _SPAN
+    track = FootTrack(*(each[shown] for each in track))
+    lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
+    starts = [lag * unit for unit in np.eye(whose.shape[1]) for lag in lags]
+    misfits = np.array([_misfit(track, whose @ start) for start in starts])
+    best = int(np.argmin(misfits))
+    others = np.array([np.abs(start - starts[best]).max() > _LONGEST for start in starts])
+    if misfits[best] > min(_POOR, _UNIQUE * misfits[others].min()):
+        return None
+    return starts[best]
 
 
 class LateWatch:
@@ -169,6 +258,8 @@ class LateWatch:
     ----------
     known : bool
         Whether sensors are on time, as far as feet that moved long enough could tell.
+    unfit : bool
+        Whether standing feet contradicted them when last looked at.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -179,7 +270,7 @@ class LateWatch:
     def reset(self) -> None:
         """Forget all samples: sensors were moved."""
         self._parts: deque[tuple[bool, FootTrack]] = deque()
-        self._looked = np.inf
+        self._looked, self.unfit = np.inf, False
 
     def push(self, samples: Samples, motion: FootMotion, *, inertial: bool) -> None:
         """Take new samples, whose base's motion is the `inertial` sensor's, and their feet's."""
@@ -201,6 +292,7 @@ class LateWatch:
         same = [track for used, track in self._parts if used == inertial]
         found = lateness(FootTrack.concatenate(same), inertial=inertial)
         self.known |= found.known
+        self.unfit = found.unfit
         return found
 
 
@@ -209,7 +301,7 @@ def late_sensors(late: Lateness) -> list[Diagnostic]:
     names = ("odometry", "the odometry comes"), ("imu", "the inertial sensor's readings come")
     found = []
     for (name, what), lag in zip(names, late[:2], strict=True):
-        if lag:
+        if abs(lag) >= _SHORTEST:  # the sum of several may be less
             side = "late" if lag > 0.0 else "early"
             text = f"{what} {1e3 * abs(lag):.0f} ms {side}, judged by the standing feet"
             found.append(Diagnostic(f"{name}_late", text, hint="moved by that; mend the stamps"))

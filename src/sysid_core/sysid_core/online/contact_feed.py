@@ -9,9 +9,10 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray
 from sysid_core.contacts.feet import ContactConfig
-from sysid_core.contacts.lateness import Lateness
+from sysid_core.contacts.lateness import UNFIT, Lateness
 from sysid_core.contacts.noticed import NoticedLog
 from sysid_core.contacts.stream import ContactStream
+from sysid_core.diagnostics import Diagnostic
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 
@@ -95,6 +96,9 @@ class ContactFeed:
             self._tally["samples before sensors were on time"] += sum(map(len, self._held))
             self._held.clear()
             return samples.select(slice(0))
+        if self._stream.watch.unfit:
+            self._counts["samples with odometry that contradicts the legs"] += len(samples)
+            return samples.select(slice(0))
         if self._passing or not len(samples):
             return samples
         resting = np.abs(np.asarray(samples.base_acceleration)).max() < _AT_REST
@@ -105,6 +109,10 @@ class ContactFeed:
         waited = float(samples.time[-1]) - self._waiting
         self._passing = self._stream.watch.known or waited >= _UNKNOWN
         return Samples.concatenate(self.release()) if self._passing else samples.select(slice(0))
+
+    def take_diagnostics(self) -> list[Diagnostic]:
+        """Return what was noticed of feet and odometry since the last call."""
+        return [*self.log.take(), *([UNFIT] if self._stream.watch.unfit else [])]
 
     def release(self) -> list[Samples]:
         """Return the samples that wait until sensors are known to be on time."""

@@ -114,8 +114,10 @@ def replay(
     used = 0
     for samples in played(recording, live, 1.0 / update_rate):
         used += len(samples)
-        identifier.ingest(samples)
-        yield _step(identifier, clock)
+        # what waited for sensors comes at once
+        for start, stop in _batches(samples.time, 2.0 / update_rate):
+            identifier.ingest(samples.select(slice(start, stop)))
+            yield _step(identifier, clock)
     found = locked + _noticed(live, recording, used)
     if found and tell is not None:
         tell(found)

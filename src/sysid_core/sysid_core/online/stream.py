@@ -173,7 +173,7 @@ class SampleStream:
         found = list(self._sensors.diagnostics(self._joints.newest))
         found += self._disagreement
         if self._contacts is not None:
-            found += self._contacts.log.take()
+            found += self._contacts.take_diagnostics()
         return tuple(found)
 
     def _find_columns(self, names: tuple[str, ...]) -> IndexArray | None:

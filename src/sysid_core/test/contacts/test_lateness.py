@@ -66,6 +66,27 @@ def test_sensors_on_time_stay_as_they_are() -> None:
     assert late_sensors(found) == []
 
 
+@pytest.mark.parametrize("late", [(0.7, 0.0), (-1.9, 0.0), (0.0, 1.3)])
+def test_a_sensor_on_another_clock_is_found_wherever_it_is(late: tuple[float, float]) -> None:
+    found = lateness(track(*late), inertial=True)
+    assert found[:2] == pytest.approx(late, abs=1e-3)
+    assert found.known
+    assert not found.unfit
+
+
+def test_odometry_that_is_found_at_no_time_contradicts_the_legs() -> None:
+    found = lateness(track(2.7, 2.7), inertial=False)
+    assert found.unfit
+    assert not found.matters
+    assert not lateness(track(0.1, vigour=1e-2), inertial=True).unfit  # hardly moves
+
+
+def test_a_floor_that_moves_contradicts_nobody() -> None:
+    given = track(0.05)
+    found = lateness(given._replace(by_joints=given.by_joints + [0.8, 0.0, 0.0]), inertial=True)
+    assert not found.unfit
+
+
 def test_feet_that_slide_all_along_tell_nothing() -> None:
     found = lateness(track(0.01, slipping=0.9), inertial=True)
     assert not found.matters
