@@ -119,6 +119,11 @@ class FootTrack(NamedTuple):
         In the mean over short stretches, with what the linear and the angular part bring to it
         per second of lateness (m, 3, 2).
         """
+        mean, stood = self.means(late)
+        return mean[stood][..., 0], mean[stood][..., 1:]
+
+    def means(self, late: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return what `at` does of all stretches and feet (s, nc, 3, 3), and who stood (s, nc)."""
         times = self.time[:, None] + np.repeat(late, 3)
         twist, acceleration = (
             np.stack([np.interp(t, self.time, x) for t, x in zip(times.T, own.T, strict=True)], 1)
@@ -132,9 +137,8 @@ class FootTrack(NamedTuple):
         start = np.flatnonzero(np.diff(stretch, prepend=-np.inf))
         count = np.add.reduceat(self.stands, start, axis=0, dtype=np.intp)
         standing = np.where(self.stands[..., None, None], columns, 0.0)
-        total = np.add.reduceat(standing, start, axis=0)[count > 0]
-        mean = total / count[count > 0][:, None, None]
-        return mean[..., 0], mean[..., 1:]
+        total = np.add.reduceat(standing, start, axis=0)
+        return total / np.maximum(count, 1)[..., None, None], count > 0
 
 
 def foot_track(kinematics: ContactKinematics, samples: Samples, motion: FootMotion) -> FootTrack:
@@ -171,14 +175,14 @@ def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
         return Lateness()
     found = _fitted(track, whose, np.zeros(whose.shape[1]))
     if found is None:
-        return Lateness()
+        return Lateness(unfit=_misfit(track, np.zeros(2)) > _UNFIT)
     if found.misfit > _POOR and (start := _searched(track, whose)) is not None:
         found = _fitted(track, whose, start) or found
-    if found.misfit > _UNFIT:
-        return Lateness(unfit=True)
     certain = np.maximum(_CERTAIN * found.error, _SHORTEST) < np.abs(found.late)
     certain &= found.left < _LEFT * found.whole
     late = np.where(certain & (not found.bound), found.late, 0.0)
+    if _misfit(track, whose @ late) > _UNFIT:
+        return Lateness(unfit=True)
     known = bool((_CERTAIN * found.error < _SHORTEST).all())
     return Lateness(*late.tolist())._replace(known=known)
 
@@ -218,23 +222,34 @@ def _fitted(track: FootTrack, whose: FloatArray, start: FloatArray) -> _Fit | No
 def _misfit(track: FootTrack, late: FloatArray) -> float:
     """Return how much standing feet move if twists are late (2,) [s], of a base at rest's [-].
 
-    The ratio of their usual squares, each about its own mean: a floor may move, too. Zero where
-    the base hardly moves.
+    The ratio of their usual squares, each about its own mean, since a floor may move, too; or of
+    those relative to each other, if less: poor linear velocities, which feet mend, are no matter
+    of time. Zero where the base hardly moves.
     """
     inside = (track.time + late.min() >= track.time[0]) & (
         track.time + late.max() <= track.time[-1]
     )
     track = track._replace(stands=track.stands & inside[:, None])
     still = track._replace(twist=np.zeros_like(track.twist))
-    feet, by_joints = (_usual_square(each.at(late)[0]) for each in (track, still))
-    return feet / by_joints if by_joints > _MOVING**2 else 0.0
+    pairs = zip(*(_usual_squares(*each.means(late)) for each in (track, still)), strict=True)
+    ratios = [feet / by_joints for feet, by_joints in pairs if by_joints > _MOVING**2]
+    return min(ratios, default=0.0)
 
 
-def _usual_square(feet: FloatArray) -> float:
-    """Return the median square [m²/s²] of velocities (m, 3) about their own; 0 of none."""
-    if not len(feet):
+def _usual_squares(mean: FloatArray, stood: BoolArray) -> tuple[float, float]:
+    """Return the median squares [m²/s²] of `means` about their own, and about the other feet's."""
+    feet, count = mean[..., 0], stood.sum(axis=1)
+    middle = np.where(stood[..., None], feet, 0.0).sum(axis=1) / np.maximum(count, 1)[:, None]
+    of_several = stood & (count > 1)[:, None]
+    relative = (feet - middle[:, None])[of_several]
+    return _median_square(feet[stood]), _median_square(relative)
+
+
+def _median_square(vectors: FloatArray) -> float:
+    """Return the median square of vectors (m, 3) about their median; 0 of a few."""
+    if len(vectors) < _PARTS:
         return 0.0
-    return float(np.median(np.sum((feet - np.median(feet, axis=0)) ** 2, axis=1)))
+    return float(np.median(np.sum((vectors - np.median(vectors, axis=0)) ** 2, axis=1)))
 
 
 def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
