@@ -43,6 +43,10 @@ from sysid_core.workers import Workers, workers
 
 __all__ = ["Identification", "IdentifyConfig", "identify", "total_mass"]
 
+_TURNS = 3
+"""Most times that a model is identified anew where torques show another gravity: once, but for the
+odometry that an inertial sensor had levelled."""
+
 
 @dataclass(frozen=True)
 class IdentifyConfig:
@@ -168,9 +172,21 @@ def identify(
     found, tilt = _identified(robot, sources, options, progress, pool)
     if tilt is None or options.start is not None or "gravity" in robot.description.effort_excludes:
         return found
-    turned, _ = _identified(robot.in_gravity(tilt.gravity), sources, options, progress, pool)
-    said = replace(tilt.finding, hint=f"the model has it; live, {tilt.finding.hint}, too")
-    return replace(turned, gravity=tilt.gravity, warnings=(str(said), *turned.warnings))
+    described = np.array(robot.description.gravity)
+    # an inertial sensor had levelled a floating base, where torques tell better
+    gravity = described if robot.floating else tilt.gravity
+    for _ in range(_TURNS):
+        there = robot.in_gravity(gravity)
+        found, residual = _identified(there, sources, options, progress, pool)
+        if residual is None:
+            break
+        tilt, gravity = residual, residual.gravity
+    gravity = np.array(there.description.gravity)
+    said = replace(tilt, described=described, gravity=gravity).finding
+    if np.array_equal(gravity, described):  # the sensor was wrong, not the odometry
+        return replace(found, gravity=gravity)
+    said = replace(said, hint=f"the model has it; live, {said.hint}, too")
+    return replace(found, gravity=gravity, warnings=(str(said), *found.warnings))
 
 
 def _identified(

@@ -94,6 +94,7 @@ class ImuMounting:
     """(3,) [m] of the sensor in the base frame."""
     gravity: FloatArray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     """(3,) [m/s²] in the world."""
+    levels: bool = True  # Whether the base counts as turned to where it feels gravity
 
 
 @dataclass(frozen=True)

@@ -104,12 +104,15 @@ def solve(
         doubts: tuple[Diagnostic, ...] = ()
         if posing.only is None:
             doubts = find_wrong_effort(regression, problem, stream.learned, still)
-        return Solved(estimate, problem, correlation, doubts)
+        if doubts or posing.only is not None:
+            return Solved(estimate, problem, correlation, doubts)
     if posing.only is None:
         learned = stream.learned
         tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
         if tilt is not None:
             return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
+    if not regression.per_joint:
+        return Solved(estimate, problem, correlation)
     several = len(regression.groups) > 1
     group = find_contradiction(problem, estimate) if several else None
     scales = wrong_scales(regression, problem, correlation) if posing.only is None else ()

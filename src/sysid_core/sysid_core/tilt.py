@@ -14,7 +14,7 @@ from sysid_core.batch import Batch, rest_speed, rows_of, training_rows
 from sysid_core.contradiction import CERTAIN, log_evidence
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
-from sysid_core.dynamics.select import make_dynamics, make_regression
+from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
 from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.noise import row_weights
@@ -35,16 +35,27 @@ class Tilt:
     """Gravity in another direction than described."""
 
     gravity: FloatArray  # (3,) [m/s²] in the base frame, as strong as described
-    # angle, std: [rad] between both directions, and its standard deviation.
-    angle: float
-    std: float
+    described: FloatArray  # (3,) [m/s²]
+    std: float  # [rad] of the angle between both
+    floating: bool = False  # Whether it is odometry that has gravity elsewhere
+
+    @property
+    def angle(self) -> float:
+        """Between the directions described and found [rad]."""
+        across = np.linalg.norm(np.cross(self.described, self.gravity))
+        return float(np.arctan2(across, self.described @ self.gravity))
 
     @property
     def finding(self) -> Diagnostic:
         """What to say of it."""
+        why = (
+            "the odometry's world is tilted"
+            if self.floating
+            else "the base is tilted or mounted otherwise"
+        )
         message = (
             f"gravity acts {np.degrees(self.angle):.1f}° ± {np.degrees(self.std):.1g}° off the "
-            "description's direction: the base is tilted or mounted otherwise"
+            f"description's direction: {why}"
         )
         vector = ", ".join(f"{g:.2f}" for g in self.gravity + 0.0)
         return Diagnostic("tilt", message, hint=f"set 'gravity: [{vector}]' in the description")
@@ -74,8 +85,8 @@ def find_tilt(
     beside the model's own give a step from the described direction to the torques'. The model is
     fitted again for that direction, and so on. It counts where its evidence, errors of all joints
     and the prior's divergence together, is better by 20 nats; errors of the model are part of it.
-    Takes a robot on a fixed base, with rows per joint; `still` as in `rest_speed`, the estimate
-    with the described direction, and the correlation (G,) of its residuals.
+    A floating base's world is what its odometry makes it. Takes `still` as in `rest_speed`, the
+    estimate with the described direction, and the correlation (G,) of its residuals.
 
     Raises
     ------
@@ -102,7 +113,7 @@ def find_tilt(
     described = best = fit(regression)
     std = 0.0
     for _ in range(_ROUNDS):
-        gravity, deviation = _step(best, batch)
+        gravity, deviation = _step(best, batch, rest)
         turned = fit(make_regression(regression.robot.in_gravity(gravity)))
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
@@ -119,8 +130,7 @@ def find_tilt(
     was, now = (
         np.array(found.regression.robot.description.gravity) for found in (described, best)
     )
-    angle = float(np.arctan2(np.linalg.norm(np.cross(was, now)), was @ now))
-    return Tilt(now, angle, std)
+    return Tilt(now, was, std, regression.robot.floating)
 
 
 def _opposed(problem: Problem) -> bool:
@@ -131,22 +141,20 @@ def _opposed(problem: Problem) -> bool:
     return float(np.sum(statistics.moment @ expected / size)) < 0.0
 
 
-def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
+def _step(fit: _Fit, batch: Batch, rest: FloatArray) -> tuple[FloatArray, float]:
     """Return the gravity (3,) [m/s²] to try next, and the deviation [rad] of its direction."""
     robot, problem, base = fit.regression.robot, fit.problem, fit.regression.base
     gravity = np.array(robot.description.gravity)
     size, mean = float(np.linalg.norm(gravity)), problem.prior.mean
-    position = batch.samples.position[:, robot.actuated]
 
-    bodies = mean.copy()
-    bodies[robot.layout.friction] = 0.0
+    def torques(gravity: FloatArray) -> list[FloatArray]:
+        regression = make_regression(robot.in_gravity(gravity))
+        regression.assume_load(mean)
+        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
+        return [block.matrix @ regression.base.project(mean) for block in rows.blocks]
 
-    def holding(gravity: FloatArray) -> FloatArray:
-        dynamics = make_dynamics(robot.in_gravity(gravity))
-        dynamics.set_parameters(bodies)
-        return np.array([dynamics.gravity(q) for q in position])
-
-    along = np.stack([holding(size * axis) for axis in np.eye(3)], axis=2)
+    present = torques(gravity)
+    moved = [torques(gravity + size * axis) for axis in np.eye(3)]
     setting = Setting(problem, 0.0)
     mapping = base.mapping[:, setting.coordinates.free]
     values, axes = np.linalg.eigh(mapping @ setting.gaussian.covariance @ mapping.T)
@@ -155,7 +163,8 @@ def _step(fit: _Fit, batch: Batch) -> tuple[FloatArray, float]:
     weights = np.sqrt(row_weights(fit.estimate.noise_std, problem.correlation))
     information, moment = np.eye(len(values) + 3), np.zeros(len(values) + 3)
     for j, (block, weight) in enumerate(zip(fit.rows.blocks, weights, strict=True)):
-        columns = weight * np.hstack([block.matrix @ root, along[block.sample, j]])
+        along = np.stack([each[j] - present[j] for each in moved], axis=1)
+        columns = weight * np.hstack([block.matrix @ root, along])
         information += columns.T @ columns
         moment += columns.T @ (weight * (block.target - block.matrix @ known))
     covariance = np.linalg.inv(information)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Odometry and inertial sensor of a walking robot whose stamps are late, recorded and live."""
+"""Odometry and inertial sensor of a walking robot that are late, tilted or biased."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from sysid_core.aligning import aligned_recording
@@ -21,6 +22,8 @@ from sysid_sim.run import run_scenario
 from sysid_sim.scenarios import find_scenario
 
 SECONDS = 12.0
+BRIEF = slice(5000)  # Rows that tell of gravity
+DOWN = np.array([0.0, 0.0, -9.81])
 Spoil = Callable[[Recording], Recording]
 
 
@@ -125,6 +128,38 @@ def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> No
     )
     found = identify(robot, replace(recording, effort=effort))
     assert found.signals.lag == pytest.approx(lag, abs=5e-4)
+    assert found.gravity is None
+
+
+def test_torques_tell_that_the_odometrys_world_is_tilted(walk: tuple[Robot, Recording]) -> None:
+    robot, recording = walk
+    base = recording.base
+    assert base is not None
+    rotation = pin.exp3(np.radians([2.0, -3.0, 0.0]))
+    turned = [
+        pin.Quaternion(rotation @ pin.Quaternion(*q[[3, 0, 1, 2]]).matrix()).coeffs()
+        for q in base.orientation
+    ]
+    base = replace(base, position=base.position @ rotation.T, orientation=np.array(turned))
+    found = identify(robot, replace(recording.select(BRIEF), base=base, imu=None))
+    assert found.gravity is not None
+    off = np.cross(found.gravity, rotation @ DOWN) / (DOWN @ DOWN)
+    assert np.degrees(np.linalg.norm(off)) < 0.3
+    assert any("the odometry's world is tilted" in text for text in found.warnings)
+
+
+def test_torques_tell_that_it_is_the_accelerometer_which_is_off(
+    walk: tuple[Robot, Recording],
+) -> None:
+    robot, recording = walk
+    imu = recording.imu
+    assert imu is not None
+    biased = replace(imu, linear_acceleration=imu.linear_acceleration + [0.3, -0.3, 0.0])
+    found = identify(robot, replace(recording.select(BRIEF), imu=biased))
+    assert found.gravity is not None
+    np.testing.assert_array_equal(found.gravity, DOWN)
+    assert any("calibrate the sensor" in text for text in found.warnings)
+    assert not any("gravity acts" in text for text in found.warnings)
 
 
 def test_odometry_without_twists_is_differentiated(walk: tuple[Robot, Recording]) -> None:

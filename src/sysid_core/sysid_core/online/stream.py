@@ -15,7 +15,7 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
 from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
-from sysid_core.recording import ImuMounting, Recording, Samples
+from sysid_core.recording import Recording, Samples
 from sysid_core.robot.conversion import JointConversion, are_others
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import GatedRows, StreamCounts
@@ -81,9 +81,7 @@ class SampleStream:
         self._sensors = SensorFeed(
             robot, longest=longest, horizon=horizon, cutoff=config.cutoff, counts=self.counts
         )
-        self._mounting = ImuMounting(
-            robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
-        )
+        self._mounting = robot.imu_mounting
         self._contacts: ContactFeed | None = None
         if robot.floating and robot.description.contacts:
             contacts = ContactConfig(contact_margin=config.contact_margin)

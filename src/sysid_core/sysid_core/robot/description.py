@@ -159,6 +159,7 @@ class RobotDescription:
     source: Path | None = None
     base: str = "fixed"
     gravity: Vector3 = (0.0, 0.0, -9.81)
+    gravity_found: bool = False  # Whether torques told its direction, which no file says
     tool_frame: str | None = None
     actuated: tuple[str, ...] | None = None
     passive: tuple[str, ...] = ()

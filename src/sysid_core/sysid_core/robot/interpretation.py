@@ -11,7 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Severity
 from sysid_core.errors import DataError, found_in
-from sysid_core.recording import ImuMounting, Recording
+from sysid_core.recording import Recording
 from sysid_core.robot.conversion import JointConversion
 from sysid_core.robot.locked import locked_elsewhere
 from sysid_core.robot.model import Robot
@@ -58,10 +58,7 @@ def interpret(
         if recording.contacts is not None and feet:
             chosen = replace(chosen, contacts=recording.contacts.of(feet) or recording.contacts)
         if recording.imu is not None:
-            mounting = ImuMounting(
-                robot.imu_rotation, robot.imu_position, np.array(robot.description.gravity)
-            )
-            chosen = replace(chosen, imu=replace(recording.imu, mounting=mounting))
+            chosen = replace(chosen, imu=replace(recording.imu, mounting=robot.imu_mounting))
         chosen = _clean(robot, chosen, lenient, warnings)
         if part_of is None:
             _require_effort(robot, chosen, warnings)

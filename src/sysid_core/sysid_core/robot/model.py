@@ -19,6 +19,7 @@ from sysid_core.dynamics.friction import FRICTION, FrictionTerm
 from sysid_core.errors import ModelError, RobotError, found_in
 from sysid_core.inertia import Ellipsoid, spatial_inertia
 from sysid_core.parameters import FRICTION_TERMS, ParameterLayout
+from sysid_core.recording import ImuMounting
 from sysid_core.robot.bounds import bounding_ellipsoids, shape_of
 from sysid_core.robot.description import FrameOnLink, RobotDescription, Vector3
 from sysid_core.robot.imu import imu_mounting
@@ -227,9 +228,24 @@ class Robot:
         return robot
 
     def in_gravity(self, gravity: FloatArray | Vector3) -> Robot:
-        """Return the robot where gravity (3,) [m/s²] acts in another direction."""
+        """Return the robot where torques told that gravity (3,) [m/s²] acts in a direction."""
         x, y, z = map(float, gravity)
-        return Robot(replace(self.description, gravity=(x, y, z)), self.urdf)
+        found = replace(self.description, gravity=(x, y, z), gravity_found=True)
+        return Robot(found, self.urdf)
+
+    @property
+    def gravity_known(self) -> bool:
+        """Whether torques told its direction, or a description has it along no axis."""
+        own = self.description
+        return own.gravity_found or int(np.count_nonzero(own.gravity)) > 1
+
+    @property
+    def imu_mounting(self) -> ImuMounting:
+        """How the base carries an inertial sensor, which levels it unless gravity is known."""
+        gravity = np.array(self.description.gravity)
+        return ImuMounting(
+            self.imu_rotation, self.imu_position, gravity, levels=not self.gravity_known
+        )
 
     @cached_property
     def consistent_nominal(self) -> FloatArray:

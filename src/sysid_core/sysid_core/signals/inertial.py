@@ -155,7 +155,8 @@ def inertial_motion(
     acceleration is the accelerometer's, the linear velocity the odometry's. Odometry is noisy but
     does not drift, the sensor the other way round: their mean difference over the last seconds is
     taken for the sensor's bias, and where it is large for one, for a tilt of the odometry: then
-    gravity is where the sensor feels it. What one sample gives depends on those before it alone.
+    gravity is where the sensor feels it, unless torques told where it is. What one sample gives
+    depends on those before it alone.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def inertial_motion(
     motion.acceleration[used] = np.hstack([linear - shift, turning[known]])[good]
     axes = misalignment(squares[good, :3], turns[good], rows[good])
     level = orientation.copy()
-    level[used], doubt = upright(orientation[used], mounting.gravity, shift[good], axes)
+    level[used], doubt = upright(orientation[used], mounting, shift[good], axes)
     after = Biases(rate_mean, shift_mean, scatter_mean, squares_mean, turns_mean, int(seen[-1]))
     refused = learned[-1] and not agrees[-1]
     diagnostic = _disagreement(*figures[-1]) if refused else None

@@ -7,6 +7,7 @@ import numpy as np
 
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.recording import ImuMounting
 from sysid_core.signals.rotation import rotate_into_body, turned
 
 __all__ = ["USUAL_BIAS", "misalignment", "turn_products", "upright"]
@@ -49,15 +50,16 @@ def misalignment(squares: FloatArray, turns: FloatArray, rows: FloatArray) -> Fl
 
 
 def upright(
-    orientation: FloatArray, gravity: FloatArray, shift: FloatArray, axes: FloatArray
+    orientation: FloatArray, mounting: ImuMounting, shift: FloatArray, axes: FloatArray
 ) -> tuple[FloatArray, Diagnostic | None]:
     """Turn orientations (n, 4) so that gravity is where the sensor feels it; say if it is far off.
 
     Of a mean difference `shift` (n, 3) [m/s²] of acceleration between sensor and odometry, in the
-    base's axes, the odometry's tilt is what lies across gravity (3,) [m/s²], where that is far
+    base's axes, the odometry's tilt is what lies across gravity, where that is far
     larger than a sensor's bias. A rotation `axes` (n, 3) between the two sensors' axes that shows
     in the angular velocities as well is none: either's axes may be the wrong ones.
     """
+    gravity = mounting.gravity
     square = float(gravity @ gravity)
     if square == 0.0 or not len(orientation):
         return orientation, None
@@ -67,10 +69,11 @@ def upright(
     alike = np.sum(np.cross(axes, felt) * across, axis=1, keepdims=True) / size
     askew = across * np.clip(alike, 0.0, 1.0)
     lean = (across - askew) * (size / (size + _RATHER_BIAS**2))
-    return turned(orientation, felt, felt - lean), _told(lean[-1], askew[-1], square**0.5)
+    told = _told(lean[-1], askew[-1], square**0.5, mounting.levels)
+    return turned(orientation, felt, felt - lean) if mounting.levels else orientation, told
 
 
-def _told(lean: FloatArray, askew: FloatArray, gravity: float) -> Diagnostic | None:
+def _told(lean: FloatArray, askew: FloatArray, gravity: float, levels: bool) -> Diagnostic | None:
     """Say what is far off, of a tilt and of axes that are askew (3,) [m/s²]; None if neither."""
     tilt, turn = (float(np.linalg.norm(part)) for part in (lean, askew))
     if max(tilt, turn) <= USUAL_BIAS:
@@ -80,8 +83,10 @@ def _told(lean: FloatArray, askew: FloatArray, gravity: float) -> Diagnostic | N
         return Diagnostic(
             "base_tilted",
             f"gravity is {angle} off where the odometry has it, by the inertial sensor: level the "
-            "odometry's world",
-            hint="the base counts as turned to where the sensor feels gravity",
+            "odometry's world, or calibrate the sensor",
+            hint="the base counts as turned to where the sensor feels gravity"
+            if levels
+            else "gravity is where torques tell",
         )
     return Diagnostic(
         "imu_askew",

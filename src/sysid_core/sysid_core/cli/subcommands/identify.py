@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         if args.load is not None:
             load, placed = parse_load(args.load)
             loaded = replace(sources[-1], load=load)
-            stands = robot.in_gravity(found.robot.description.gravity)
+            stands = robot if found.gravity is None else robot.in_gravity(found.gravity)
             cutoff = found.signals.cutoff
             gains = measured_gains(stands, [*bare, loaded], cutoff, options, com=placed)
         if not args.any_mass:
