@@ -9,7 +9,8 @@ import numpy as np
 from sysid_core.arrays import FloatArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.errors import DataError, SysidError
-from sysid_core.online.stream import SampleStream, columns_of, values_of
+from sysid_core.online.columns import columns_of, values_of
+from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import (
     StreamConfig,
     come_through_queue,
@@ -143,8 +144,12 @@ class OpeningStream:
         return missing and span < _INERTIAL_WAIT and count < _MOST
 
     def _open(self, rate: float) -> None:
-        cutoff = stream_cutoff(self.robot, rate, wanted=self._cutoff, inertial=self._inertial)
-        self.stream = SampleStream(self.robot, replace(self._config, rate=rate, cutoff=cutoff))
+        cutoff, without = (
+            stream_cutoff(self.robot, rate, wanted=self._cutoff, inertial=inertial)
+            for inertial in (self._inertial, False)
+        )
+        config = replace(self._config, rate=rate, cutoff=cutoff, by_odometry=without)
+        self.stream = SampleStream(self.robot, config)
         for messages in self._early:
             self.stream.push(messages)
         self._early.clear()

@@ -179,7 +179,7 @@ class RecorderNode(Node):
 
     def _publish(self, samples: Samples) -> None:
         stream = self._source.stream
-        cutoff = 0.0 if stream is None else stream.config.cutoff
+        cutoff = 0.0 if stream is None else stream.cutoff
         breaks = np.flatnonzero(np.diff(samples.time) < 0.0) + 1
         for index in np.split(np.arange(len(samples)), breaks):
             part = samples.select(index)
@@ -226,7 +226,7 @@ class RecorderNode(Node):
         if stream is not None:
             faults.update(asdict(stream.joint_counts))
             faults.update(stream.counts)
-            values["cut-off [Hz]"] = round(stream.config.cutoff, 2)
+            values["cut-off [Hz]"] = round(stream.cutoff, 2)
             values.update(stream.tally)
             if self.robot.floating:
                 values["contacts from"] = stream.contact_source or "nowhere yet"

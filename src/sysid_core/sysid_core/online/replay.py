@@ -11,9 +11,10 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.errors import DataError
+from sysid_core.online.columns import columns_of, values_of
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
-from sysid_core.online.stream import SampleStream, columns_of, values_of
+from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
@@ -59,8 +60,11 @@ def stream_settings_for(
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source
         ) from err
-    cutoff = stream_cutoff(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
-    return StreamConfig(rate=rate, cutoff=cutoff, sample_rate=sample_rate)
+    with_sensor, without = (
+        stream_cutoff(robot, rate, wanted=cutoff, inertial=inertial)
+        for inertial in (recording.imu is not None, False)
+    )
+    return StreamConfig(rate, with_sensor, without, sample_rate=sample_rate)
 
 
 def _of_robot(recording: Recording, robot: Robot) -> Recording:
@@ -117,6 +121,9 @@ def replay(
         # what waited for sensors comes at once
         for start, stop in _batches(samples.time, 2.0 / update_rate):
             identifier.ingest(samples.select(slice(start, stop)))
+            if live.cutoff != config.cutoff:
+                config = replace(config, cutoff=live.cutoff)
+                identifier.configure(config)
             yield _step(identifier, clock)
     found = locked + _noticed(live, recording, used)
     if found and tell is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.contacts.feet import ContactConfig
 from sysid_core.diagnostics import Diagnostic
+from sysid_core.online.columns import columns_of, no_samples
 from sysid_core.online.contact_feed import ContactFeed
 from sysid_core.online.sensor_feed import PATIENCE, SensorFeed
 from sysid_core.online.stream_config import TORQUE_LIMITS, StreamConfig
@@ -35,7 +36,10 @@ from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
 from sysid_core.signals.plateaus import LiveEnds
 from sysid_core.signals.repeats import LiveRepeats
 
-__all__ = ["SampleStream", "columns_of", "values_of"]
+__all__ = ["SampleStream"]
+
+_RETURN = 5.0
+"""Time [s] for which an inertial sensor that was refused must agree with the odometry again."""
 
 _SPEED_LIMITS = 10.0
 """Changes of position beyond so many times the speed limit are none, noise and quanta included."""
@@ -58,8 +62,7 @@ class SampleStream:
         self.counts: Counter[str] = Counter()  # What came that was not as it should be, by fault
         self.tally: Counter[str] = Counter()  # What else happened to samples, by event
         self._conversion = JointConversion(robot)
-        self._chain = ChainConfig(config.rate, config.cutoff)
-        self._edge = support(config.rate, config.cutoff)
+        self._filter_by(config.cutoff)
         self._measured = np.flatnonzero(robot.actuated)
         nm = len(self._measured)
         limits = robot.limits
@@ -86,7 +89,7 @@ class SampleStream:
         if robot.floating and robot.description.contacts:
             contacts = ContactConfig(contact_margin=config.contact_margin)
             self._contacts = ContactFeed(robot, contacts, self.counts, self.tally)
-        self._nothing = _no_samples(robot)
+        self._nothing = no_samples(robot)
         self._columns: dict[tuple[str, ...], IndexArray | None] = {}
         self._flagged: BoolArray  # (m,) Whether samples that wait have measured flags
         self._restart(reset=True)
@@ -96,6 +99,15 @@ class SampleStream:
         """Age [s] of a sample when it comes out."""
         margin = 0.0 if self._contacts is None else self._contacts.margin
         return (self._edge + HALF_WINDOW) / self.config.rate + margin
+
+    @property
+    def cutoff(self) -> float:
+        """Cut-off of the low-pass [Hz]: less where an inertial sensor cannot be used."""
+        return self._chain.cutoff
+
+    def _filter_by(self, cutoff: float) -> None:
+        self._chain = ChainConfig(self.config.rate, cutoff)
+        self._edge = support(self.config.rate, cutoff)
 
     @property
     def contact_source(self) -> str:
@@ -134,6 +146,11 @@ class SampleStream:
             if np.isnan(self._angles).any() or not are_others(names, *own):
                 self.counts["without the robot's joints"] += len(time)
             return self._nothing
+        cutoff = self.config.by_odometry if self._by_odometry else self.config.cutoff
+        if cutoff != self.cutoff:
+            self._filter_by(cutoff)
+            self._joints.reset()
+            self._restart(reset=False)
         q, tau = self._conversion.convert(position[:, columns], effort[:, columns])
         q = unwrapped(np.vstack([self._angles, q]))[0][1:]
         known = q[np.isfinite(q).all(axis=1)]
@@ -255,6 +272,7 @@ class SampleStream:
         if filtered.readings is not None:
             missing = int(np.isnan(filtered.readings.specific_force[moved]).any(axis=1).sum())
         self._count_inertial(fused, missing)
+        self._judge_inertial(fused)
         self._biases = fused.biases
         if self._contacts is None:
             return fused.samples
@@ -269,6 +287,8 @@ class SampleStream:
         self._biases = Biases()
         self._flagged = np.zeros(0, dtype=np.bool_)
         self._first: list[Filtered] | None = []  # Until biases are known
+        self._by_odometry = False  # Whether the inertial sensor is not the base's
+        self._contrary = 0  # Samples on end that say otherwise
 
     def _fused(self, filtered: Filtered) -> Fused:
         """Fuse sensors; the first samples with inertial readings wait until biases are known."""
@@ -280,6 +300,15 @@ class SampleStream:
             return Fused(self._nothing, self._biases, 0, None, None)
         whole, self._first = Filtered.concatenate(self._first), None
         return fuse_whole(whole, self._mounting, rate)
+
+    def _judge_inertial(self, fused: Fused) -> None:
+        """Let the cut-off be that of odometry from now on, or no longer, if the sensor says so."""
+        refused = fused.diagnostic is not None and not fused.used
+        contrary = fused.used > 0 if self._by_odometry else refused
+        self._contrary = self._contrary + len(fused.samples) if contrary else 0
+        span = _RETURN if self._by_odometry else FIRST
+        if self.config.by_odometry and self._contrary >= span * self.config.output_rate:
+            self._by_odometry, self._contrary = not self._by_odometry, 0
 
     def release(self) -> Samples:
         """Return the samples that wait until sensors are known to be on time."""
@@ -301,42 +330,3 @@ class SampleStream:
         full = np.full((len(values), len(self.robot.joint_names)), others)
         full[:, self._measured] = values
         return full
-
-
-def columns_of(robot: Robot, names: Sequence[str]) -> IndexArray | None:
-    """Return which of the published joints are the robot's actuated ones (nm,), in its order.
-
-    None where one is missing.
-    """
-    renamed = [robot.description.names.get(name, name) for name in names]
-    wanted = [robot.joint_names[j] for j in np.flatnonzero(robot.actuated)]
-    complete = set(wanted) <= set(renamed)
-    return np.array([renamed.index(name) for name in wanted]) if complete else None
-
-
-def values_of(robot: Robot, messages: Recording) -> FloatArray:
-    """Return positions and efforts (n, 2 nm) of the robot's joints as published.
-
-    NaN stands for efforts that are missing; without the joints there are no columns.
-    """
-    columns = columns_of(robot, messages.joint_names)
-    if columns is None:
-        return np.zeros((len(messages), 0))
-    position, effort = messages.position, messages.effort
-    effort = np.full_like(position, np.nan) if effort is None else effort
-    return np.hstack([position[:, columns], effort[:, columns]])
-
-
-def _no_samples(robot: Robot) -> Samples:
-    none = np.zeros((0, len(robot.joint_names)))
-    samples = Samples(np.zeros(0), none, none, none, none)
-    if not robot.floating:
-        return samples
-    samples = replace(
-        samples,
-        base_pose=np.zeros((0, 7)),
-        base_twist=np.zeros((0, 6)),
-        base_acceleration=np.zeros((0, 6)),
-    )
-    count = len(robot.description.contacts)
-    return replace(samples, contacts=np.zeros((0, count), dtype=bool)) if count else samples

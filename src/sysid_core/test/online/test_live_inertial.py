@@ -325,3 +325,26 @@ def test_what_a_good_sensor_says_of_a_tilted_odometry_blames_no_sample() -> None
     assert "base_tilted" in told
     assert stream.counts["samples without imu"] > 10
     assert stream.counts["samples with an implausible imu"] == 0
+
+
+def test_without_a_usable_sensor_the_cutoff_is_the_odometrys() -> None:
+    """Readings in g at first; once they are right, they have to agree for a while."""
+    flight = Flight(14.0, noise=0.01)
+    wrong = flight.time[:, None] < 0.5
+    flight.force = np.where(wrong, flight.force / 9.81, flight.force)
+    stream = SampleStream(flight.robot, replace(SETTINGS, by_odometry=10.0))
+    cutoffs = [stream.cutoff]
+    for start in range(0, len(flight.time), 100):
+        chosen = slice(start, start + 100)
+        stream.push(flight.messages(chosen))
+        joints = flight.joints[chosen]
+        stream.push_joint_states(flight.time[chosen], flight.robot.joint_names, joints, joints)
+        cutoffs.append(stream.cutoff)
+        if start == 1000:
+            assert [one.kind for one in stream.take_diagnostics()] == ["imu_acceleration"]
+    changes = [
+        cutoff for cutoff, last in zip(cutoffs[1:], cutoffs, strict=False) if cutoff != last
+    ]
+    assert changes == [10.0, 20.0]
+    assert cutoffs[5] == 10.0
+    assert stream.take_diagnostics() == ()

@@ -175,6 +175,18 @@ def test_a_walker_with_odometry_imu_and_contacts(dog: tuple[Robot, Recording]) -
     assert_same(got.base_acceleration, expected.base_acceleration, BIASES)
 
 
+def test_flags_that_begin_later_than_inertial_readings_join_them(
+    dog: tuple[Robot, Recording],
+) -> None:
+    robot, recording = dog
+    assert recording.contacts is not None
+    began = recording.contacts.time > 0.2  # within the time in which biases are learned
+    later = replace(recording, contacts=recording.contacts.select(began))
+    given = live(robot, later)
+    expected = live(robot, recording).select(slice(-100, None))
+    np.testing.assert_array_equal(given.select(slice(-100, None)).contacts, expected.contacts)
+
+
 def test_a_walker_by_odometry_alone(dog: tuple[Robot, Recording]) -> None:
     robot, recording = dog
     recording = replace(recording, imu=None)
