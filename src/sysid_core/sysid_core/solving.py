@@ -104,7 +104,8 @@ def solve(
         doubts: tuple[Diagnostic, ...] = ()
         if posing.only is None:
             doubts = find_wrong_effort(regression, problem, stream.learned, still)
-        if doubts or posing.only is not None:
+        # rows of loops take long, and few linkages hang askew
+        if doubts or posing.only is not None or not regression.robot.floating:
             return Solved(estimate, problem, correlation, doubts)
     if posing.only is None:
         learned = stream.learned

@@ -110,10 +110,18 @@ def find_tilt(
         evidence = log_evidence(problem, solved)
         return _Fit(regression, rows, problem, solved, evidence)
 
+    def torques(gravity: FloatArray) -> list[FloatArray]:
+        """Return what the prior's bodies take (n,) [N·m] of each group in another gravity."""
+        there = make_regression(regression.robot.in_gravity(gravity))
+        there.assume_load(estimate.parameters)
+        rows = training_rows(there, rows_of(there, batch), batch, rest)
+        return [block.matrix @ there.base.project(mean) for block in rows.blocks]
+
     described = best = fit(regression)
+    mean = described.problem.prior.mean
     std = 0.0
     for _ in range(_ROUNDS):
-        gravity, deviation = _step(best, batch, rest)
+        gravity, deviation = _step(best, torques)
         turned = fit(make_regression(regression.robot.in_gravity(gravity)))
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
@@ -141,19 +149,13 @@ def _opposed(problem: Problem) -> bool:
     return float(np.sum(statistics.moment @ expected / size)) < 0.0
 
 
-def _step(fit: _Fit, batch: Batch, rest: FloatArray) -> tuple[FloatArray, float]:
+def _step(
+    fit: _Fit, torques: Callable[[FloatArray], list[FloatArray]]
+) -> tuple[FloatArray, float]:
     """Return the gravity (3,) [m/s²] to try next, and the deviation [rad] of its direction."""
     robot, problem, base = fit.regression.robot, fit.problem, fit.regression.base
     gravity = np.array(robot.description.gravity)
     size, mean = float(np.linalg.norm(gravity)), problem.prior.mean
-
-    def torques(gravity: FloatArray) -> list[FloatArray]:
-        regression = make_regression(robot.in_gravity(gravity))
-        regression.assume_load(mean)
-        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
-        return [block.matrix @ regression.base.project(mean) for block in rows.blocks]
-
-    present = torques(gravity)
     moved = [torques(gravity + size * axis) for axis in np.eye(3)]
     setting = Setting(problem, 0.0)
     mapping = base.mapping[:, setting.coordinates.free]
@@ -163,10 +165,11 @@ def _step(fit: _Fit, batch: Batch, rest: FloatArray) -> tuple[FloatArray, float]
     weights = np.sqrt(row_weights(fit.estimate.noise_std, problem.correlation))
     information, moment = np.eye(len(values) + 3), np.zeros(len(values) + 3)
     for j, (block, weight) in enumerate(zip(fit.rows.blocks, weights, strict=True)):
-        along = np.stack([each[j] - present[j] for each in moved], axis=1)
+        present = block.matrix @ known
+        along = np.stack([each[j] - present for each in moved], axis=1)
         columns = weight * np.hstack([block.matrix @ root, along])
         information += columns.T @ columns
-        moment += columns.T @ (weight * (block.target - block.matrix @ known))
+        moment += columns.T @ (weight * (block.target - present))
     covariance = np.linalg.inv(information)
     turned = gravity / size + (covariance @ moment)[-3:]
     length = float(np.linalg.norm(turned))
