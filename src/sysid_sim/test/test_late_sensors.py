@@ -22,7 +22,7 @@ from sysid_sim.run import run_scenario
 from sysid_sim.scenarios import find_scenario
 
 SECONDS = 12.0
-BRIEF = slice(5000)  # Rows that tell of gravity
+BRIEF = slice(5000)  # Rows that are enough to identify the robot
 DOWN = np.array([0.0, 0.0, -9.81])
 Spoil = Callable[[Recording], Recording]
 
@@ -73,7 +73,7 @@ def test_odometry_that_fits_the_legs_at_no_time_is_refused(
     walk: tuple[Robot, Recording],
 ) -> None:
     robot, recording = walk
-    given = late(recording, 3.3, 0.0)
+    given = late(recording.select(slice(6000)), 3.3, 0.0)
     with pytest.raises(DataError, match="contradicts the legs"):
         aligned_recording(robot, given, SignalConfig())
     stream, _ = live(robot, given)
@@ -120,7 +120,7 @@ def test_an_inertial_sensor_along_other_axes_is_left_out(walk: tuple[Robot, Reco
 
 @pytest.mark.parametrize("lag", [0.0, 0.006])
 def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> None:
-    robot, recording = walk
+    robot, recording = walk[0], walk[1].select(BRIEF)
     assert recording.effort is not None
     effort = np.stack(
         [np.interp(recording.time - lag, recording.time, own) for own in recording.effort.T],
