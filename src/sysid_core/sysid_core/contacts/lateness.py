@@ -168,7 +168,7 @@ def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
     """Return by how much sensors are late, and whether standing feet contradict them.
 
     Linear velocities are the odometry's, and angular ones the inertial sensor's, if that is used.
-    Where feet do not stand by them, one sensor is looked for at other times.
+    Where feet do not stand by them, one sensor, or both together, is looked for at other times.
     """
     whose = np.eye(2) if inertial else np.ones((2, 1))
     if len(track.time) < _PARTS:
@@ -253,11 +253,16 @@ def _median_square(vectors: FloatArray) -> float:
 
 
 def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
-    """Return at which lags (k,) [s] of one sensor feet stand; None if at none or at several."""
+    """Return at which lags (k,) [s] feet stand, of one sensor or of all alike.
+
+    None if at none or at several.
+    """
     shown = track.time <= track.time[0] + _SPAN
     track = FootTrack(*(each[shown] for each in track))
     lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
-    starts = [lag * unit for unit in np.eye(whose.shape[1]) for lag in lags]
+    count = whose.shape[1]
+    ways = np.unique(np.vstack([np.eye(count), np.ones(count)]), axis=0)
+    starts = [lag * way for way in ways for lag in lags]
     misfits = np.array([_misfit(track, whose @ start) for start in starts])
     best = int(np.argmin(misfits))
     others = np.array([np.abs(start - starts[best]).max() > _LONGEST for start in starts])

@@ -66,7 +66,7 @@ def test_sensors_on_time_stay_as_they_are() -> None:
     assert late_sensors(found) == []
 
 
-@pytest.mark.parametrize("late", [(0.7, 0.0), (-1.9, 0.0), (0.0, 1.3)])
+@pytest.mark.parametrize("late", [(0.7, 0.0), (-1.9, 0.0), (0.0, 1.3), (0.9, 0.9)])
 def test_a_sensor_on_another_clock_is_found_wherever_it_is(late: tuple[float, float]) -> None:
     found = lateness(track(*late), inertial=True)
     assert found[:2] == pytest.approx(late, abs=1e-3)
