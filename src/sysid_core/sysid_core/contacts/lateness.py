@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By how much odometry and inertial sensor come later than the joints, by the standing feet.
+"""By how much odometry, inertial sensor and contact flags come later than the joints.
 
 A foot that stands still has no velocity, if the base's twist is of the same time as the joints'.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,13 +18,12 @@ from sysid_core.contacts.stance import base_maps
 from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, configuration
 from sysid_core.recording import Recording, Samples
-from sysid_core.robot.model import Robot
 from sysid_core.signals.switching import switching
 
 __all__ = [
+    "SPAN",
     "UNFIT",
     "FootTrack",
-    "LateWatch",
     "Lateness",
     "foot_track",
     "late_sensors",
@@ -49,14 +47,15 @@ _POOR = 0.1
 """Misfit from which a sensor is looked for at other times. Of good ones that of simulated walks is
 below .01, and .15 and more of any that is off by .1 s or more."""
 _UNIQUE = 0.5  # Share of the misfit at any other time that it must be below
+_FLAGS_DIFFER = 0.05  # Share of flags that torques contradict from which other times are tried
+_FLAGS_LEFT = 1.0 / 3.0  # Share of these that may be left at another time
+_FLAGS_UNIQUE = 0.8
+"""Share of what is left at any further time that it must be below: a steady gait looks alike after
+each period, and flags of another foot half a period early and late."""
 _UNFIT = 0.5  # Misfit from which odometry does not tell how the base moves
 _MOVING = 0.02  # [m/s] Usual speed of a base, below which there is no misfit
 _LEFT = 0.9  # Share of feet's squared speeds that lateness must not leave: others slide anyway
-_SPAN = 16.0  # Time [s] that live sensors are judged by
-_EVERY, _RARELY = (
-    1.0,
-    8.0,
-)  # Time [s] between looks, until they are on time and since: clocks drift
+SPAN = 16.0  # Time [s] that live sensors are judged by
 _RIDGE = 1e-9  # Share of the trace that keeps equations solvable
 _SINGULAR = 1e6  # Condition from which one sensor's lateness looks like the other's
 
@@ -68,24 +67,29 @@ class Lateness(NamedTuple):
     imu: float = 0.0
     known: bool = False  # Whether more would have been noticed
     unfit: bool = False  # Whether standing feet contradict the sensors, at any time
+    contacts: float = 0.0
 
     @property
     def matters(self) -> bool:
         """Whether any sensor is late."""
-        return bool(self.odometry or self.imu)
+        return bool(self.odometry or self.imu or self.contacts)
 
     def plus(self, other: Lateness) -> Lateness:
         """Return the sum of two."""
-        late = self.odometry + other.odometry, self.imu + other.imu
-        return Lateness(*late, other.known, other.unfit)
+        return other._replace(
+            odometry=self.odometry + other.odometry,
+            imu=self.imu + other.imu,
+            contacts=self.contacts + other.contacts,
+        )
 
     def undone(self, messages: Recording) -> Recording:
         """Return messages whose stamps are as much earlier as they are late."""
-        base, imu = messages.base, messages.imu
+        base, imu, contacts = messages.base, messages.imu, messages.contacts
         return replace(
             messages,
             base=base and replace(base, time=base.time - self.odometry),
             imu=imu and replace(imu, time=imu.time - self.imu),
+            contacts=contacts and replace(contacts, time=contacts.time - self.contacts),
         )
 
 
@@ -107,6 +111,9 @@ class FootTrack(NamedTuple):
     # twist, acceleration: (n, 6) of the base, as sensors tell them.
     twist: FloatArray
     acceleration: FloatArray
+    # loaded, flags: (n, nc) feet that torques, and that flags say to bear the robot; NaN: unknown.
+    loaded: BoolArray
+    flags: FloatArray
 
     @staticmethod
     def concatenate(parts: Sequence[FootTrack]) -> FootTrack:
@@ -141,16 +148,30 @@ class FootTrack(NamedTuple):
         return total / np.maximum(count, 1)[..., None, None], count > 0
 
 
-def foot_track(kinematics: ContactKinematics, samples: Samples, motion: FootMotion) -> FootTrack:
-    """Return how the feet of samples move; those that are not finite are left out."""
+def foot_track(
+    kinematics: ContactKinematics,
+    samples: Samples,
+    motion: FootMotion,
+    flagged: BoolArray | None = None,
+) -> FootTrack:
+    """Return how the feet of samples move; those that are not finite are left out.
+
+    Contacts are measured where `flagged` (n,); default: everywhere, if there are any.
+    """
     state = configuration(kinematics.robot, samples)
     known: BoolArray = np.asarray(np.isfinite(np.hstack(state)).all(axis=1))
     samples, motion = samples.select(known), motion.select(known)
+    flags = np.full(motion.loaded.shape, np.nan)
+    if samples.contacts is not None:
+        measured = slice(None) if flagged is None else flagged[known]
+        flags[measured] = samples.contacts[measured]
     q, twist, acceleration = state.q[known], state.v[known, :BASE], state.a[known, :BASE]
     maps = base_maps(q, motion.position + kinematics.reach)
     by_joints = motion.velocity - (maps @ twist[:, None, :, None])[..., 0]
     stands = motion.loaded & ~switching(samples.time, motion.loaded, _AROUND)[:, None]
-    return FootTrack(samples.time, stands, by_joints, maps, twist, acceleration)
+    return FootTrack(
+        samples.time, stands, by_joints, maps, twist, acceleration, motion.loaded, flags
+    )
 
 
 class _Fit(NamedTuple):
@@ -165,14 +186,19 @@ class _Fit(NamedTuple):
 
 
 def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
-    """Return by how much sensors are late, and whether standing feet contradict them.
+    """Return by how much sensors and flags are late, and whether feet contradict the sensors.
 
     Linear velocities are the odometry's, and angular ones the inertial sensor's, if that is used.
     Where feet do not stand by them, one sensor, or both together, is looked for at other times.
     """
-    whose = np.eye(2) if inertial else np.ones((2, 1))
     if len(track.time) < _PARTS:
         return Lateness()
+    return _sensors_late(track, inertial)._replace(contacts=_flags_late(track))
+
+
+def _sensors_late(track: FootTrack, inertial: bool) -> Lateness:
+    """Return the lateness of odometry and inertial sensor."""
+    whose = np.eye(2) if inertial else np.ones((2, 1))
     found = _fitted(track, whose, np.zeros(whose.shape[1]))
     if found is None:
         return Lateness(unfit=_misfit(track, np.zeros(2)) > _UNFIT)
@@ -257,7 +283,7 @@ def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
 
     None if at none or at several.
     """
-    shown = track.time <= track.time[0] + _SPAN
+    shown = track.time <= track.time[0] + SPAN
     track = FootTrack(*(each[shown] for each in track))
     lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
     count = whose.shape[1]
@@ -271,58 +297,42 @@ def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
     return starts[best]
 
 
-class LateWatch:
-    """Looks for late sensors among the newest samples of a live robot.
+def _flags_late(track: FootTrack) -> float:
+    """Return by how much flags are late [s], by the load that torques tell; 0 unless certain."""
+    shown = track.time <= track.time[0] + SPAN
+    time, loaded, flags = track.time[shown], track.loaded[shown], track.flags[shown]
 
-    Attributes
-    ----------
-    known : bool
-        Whether sensors are on time, as far as feet that moved long enough could tell.
-    unfit : bool
-        Whether standing feet contradicted them when last looked at.
-    """
+    def compared(lag: float) -> tuple[int, int]:
+        """Return how many flags torques contradict, as they are and if they are so late."""
+        at = np.searchsorted(time, time + lag)
+        inside = (at < len(time)) & (time + lag >= time[0])
+        now, then = flags[inside], flags[at[inside]]
+        known = np.isfinite(now) & np.isfinite(then)
+        wrong = [np.sum((own != loaded[inside])[known]) for own in (now, then)]
+        return int(wrong[0]), int(wrong[1])
 
-    def __init__(self, robot: Robot) -> None:
-        self._kinematics = ContactKinematics(robot)
-        self.known = False
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all samples: sensors were moved."""
-        self._parts: deque[tuple[bool, FootTrack]] = deque()
-        self._looked, self.unfit = np.inf, False
-
-    def push(self, samples: Samples, motion: FootMotion, *, inertial: bool) -> None:
-        """Take new samples, whose base's motion is the `inertial` sensor's, and their feet's."""
-        if not len(samples):
-            return
-        newest = float(samples.time[-1])
-        self._looked = min(self._looked, newest)
-        self._parts.append((inertial, foot_track(self._kinematics, samples, motion)))
-        while newest - float(self._parts[0][1].time[-1]) > _SPAN:
-            self._parts.popleft()
-
-    def look(self) -> Lateness:
-        """Return by how much sensors are late, now and then; see `lateness`."""
-        newest = float(self._parts[-1][1].time[-1]) if self._parts else -np.inf
-        if newest - self._looked < (_RARELY if self.known else _EVERY):
-            return Lateness()
-        self._looked = newest
-        inertial = 2 * sum(used for used, _ in self._parts) > len(self._parts)
-        same = [track for used, track in self._parts if used == inertial]
-        found = lateness(FootTrack.concatenate(same), inertial=inertial)
-        self.known |= found.known
-        self.unfit = found.unfit
-        return found
+    present = compared(0.0)[0]
+    if not present > _FLAGS_DIFFER * max(1, int(np.isfinite(flags).sum())):
+        return 0.0
+    lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
+    before, after = np.transpose([compared(lag) for lag in lags])
+    left = np.where(2 * before > present, after / np.maximum(before, 1), 1.0)
+    best = int(np.argmin(left))
+    others = left[np.abs(lags - lags[best]) > _LONGEST]
+    certain = left[best] < min(_FLAGS_LEFT, _FLAGS_UNIQUE * others.min())
+    return float(lags[best]) if certain else 0.0
 
 
 def late_sensors(late: Lateness) -> list[Diagnostic]:
     """Say which sensors come late, or early."""
-    names = ("odometry", "the odometry comes"), ("imu", "the inertial sensor's readings come")
     found = []
-    for (name, what), lag in zip(names, late[:2], strict=True):
+    for name, what, lag, judges in (
+        ("odometry", "the odometry comes", late.odometry, "the standing feet"),
+        ("imu", "the inertial sensor's readings come", late.imu, "the standing feet"),
+        ("contacts", "contact flags come", late.contacts, "the torques"),
+    ):
         if abs(lag) >= _SHORTEST:  # the sum of several may be less
             side = "late" if lag > 0.0 else "early"
-            text = f"{what} {1e3 * abs(lag):.0f} ms {side}, judged by the standing feet"
+            text = f"{what} {1e3 * abs(lag):.0f} ms {side}, judged by {judges}"
             found.append(Diagnostic(f"{name}_late", text, hint="moved by that; mend the stamps"))
     return found

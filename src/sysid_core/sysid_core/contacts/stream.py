@@ -11,7 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.contacts.condition import corrected, judge_contacts
 from sysid_core.contacts.feet import ContactConfig, FootMotion, foot_motion, loaded_contacts
-from sysid_core.contacts.lateness import LateWatch
+from sysid_core.contacts.late_watch import LateWatch
 from sysid_core.contacts.noticed import Noticed
 from sysid_core.contacts.odometry import check_odometry
 from sysid_core.contacts.stance import StanceMotion
@@ -99,7 +99,7 @@ class ContactStream:
         if ready.any():
             self._released = float(known.time[ready][-1])
         self._tail = held.select(known.time > self._released - self.history)
-        moved = known.select(fresh), held.motion.select(fresh)
+        moved = known.select(fresh), held.motion.select(fresh), held.flagged[fresh]
         self.watch.push(*moved, inertial=inertial)
         odometry = self._odometry(known)
         keep = fresh & judged.keep & (known.time > self._refused_until)

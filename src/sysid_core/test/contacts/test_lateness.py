@@ -20,6 +20,7 @@ def track(
     vigour: float = 1.0,
     noise: float = 0.003,
     slipping: float = 0.0,
+    flags: float = 0.0,
     seconds: float = 20.0,
 ) -> FootTrack:
     """Return a base that sways over standing feet, as sensors that are late [s] show it."""
@@ -38,7 +39,18 @@ def track(
     slips = rng.random((len(time), FEET, 1)) < slipping
     by_joints += np.where(slips, 0.5, 0.0)
     stands = rng.random((len(time), FEET)) < 0.7
-    return FootTrack(time, stands, by_joints, maps, *at(np.repeat([odometry, imu], 3)))
+    # feet step at random times; flags come as late as they are asked to
+    steps = np.sort(rng.uniform(0.0, seconds, 4 * int(seconds)))
+    loaded, said = (np.searchsorted(steps, time - lag) % 2 == 0 for lag in (0.0, flags))
+    return FootTrack(
+        time,
+        stands,
+        by_joints,
+        maps,
+        *at(np.repeat([odometry, imu], 3)),
+        np.repeat(loaded[:, None], FEET, axis=1),
+        np.repeat(said[:, None], FEET, axis=1).astype(float),
+    )
 
 
 @pytest.mark.parametrize("late", [(0.04, 0.0), (0.0, 0.03), (0.08, -0.02), (-0.05, 0.1)])
@@ -46,6 +58,16 @@ def test_each_sensor_is_as_late_as_it_is(late: tuple[float, float]) -> None:
     found = lateness(track(*late), inertial=True)
     assert found[:2] == pytest.approx(late, abs=1e-3)
     assert found.known
+
+
+@pytest.mark.parametrize("late", [0.1, -0.3, 1.5, 0.01, 2.5])
+def test_contact_flags_are_late_where_torques_say_so_beyond_doubt(late: float) -> None:
+    found = lateness(track(0.04, flags=late), inertial=True)
+    assert found.odometry == pytest.approx(0.04, abs=1e-3)
+    assert found.contacts == pytest.approx(0.0 if abs(late) in (0.01, 2.5) else late, abs=0.021)
+    unknown = track(flags=late)
+    unknown = unknown._replace(flags=np.full_like(unknown.flags, np.nan))
+    assert lateness(unknown, inertial=True).contacts == 0.0
 
 
 def test_feet_that_slip_now_and_then_do_not_matter() -> None:

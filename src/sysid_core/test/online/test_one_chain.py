@@ -11,7 +11,8 @@ import pytest
 
 from sysid_core.arrays import FloatArray
 from sysid_core.contacts.condition import condition_contacts
-from sysid_core.contacts.lateness import Lateness, LateWatch
+from sysid_core.contacts.late_watch import LateWatch
+from sysid_core.contacts.lateness import Lateness
 from sysid_core.online.replay import played, stream_settings_for
 from sysid_core.online.stream import SampleStream
 from sysid_core.recording import (
