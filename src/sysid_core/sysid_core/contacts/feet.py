@@ -209,7 +209,7 @@ def check_feet(
             "contact_false",
             flags & ~motion.loaded & fast & ~near,
             "is flagged as in contact while it swings in {share} of the samples",
-            "this costs rows but does no harm",
+            "this costs rows: mend its flags, or leave all of them out",
         ),
         (
             "slip",
