@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections import deque
 
-import numpy as np
-
 from sysid_core.arrays import BoolArray
 from sysid_core.contacts.feet import FootMotion
 from sysid_core.contacts.lateness import SPAN, FootTrack, Lateness, foot_track, lateness
@@ -17,7 +15,9 @@ from sysid_core.robot.model import Robot
 __all__ = ["LateWatch"]
 
 _EVERY, _RARELY = 1.0, 8.0
-"""Time [s] between looks, until sensors are on time and since: clocks drift."""
+"""Time [s] between looks, until sensors are on time and since: clocks drift. To look far takes
+tenths of a second, in which no message is taken: that is rare, too."""
+_ENOUGH = 5.0  # Time [s] of samples that are worth it at first
 
 
 class LateWatch:
@@ -39,7 +39,8 @@ class LateWatch:
     def reset(self) -> None:
         """Forget all samples: sensors were moved."""
         self._parts: deque[tuple[bool, FootTrack]] = deque()
-        self._looked, self.unfit = np.inf, False
+        self._looked = self._search_at = 0.0  # Times [s], from the first samples on
+        self.unfit = False
 
     def push(
         self, samples: Samples, motion: FootMotion, flagged: BoolArray, *, inertial: bool
@@ -51,20 +52,26 @@ class LateWatch:
         if not len(samples):
             return
         newest = float(samples.time[-1])
-        self._looked = min(self._looked, newest)
+        if not self._parts:
+            self._looked, self._search_at = newest, newest + _ENOUGH
         self._parts.append((inertial, foot_track(self._kinematics, samples, motion, flagged)))
         while newest - float(self._parts[0][1].time[-1]) > SPAN:
             self._parts.popleft()
 
     def look(self) -> Lateness:
         """Return by how much sensors are late, now and then; see `lateness`."""
-        newest = float(self._parts[-1][1].time[-1]) if self._parts else -np.inf
-        if newest - self._looked < (_RARELY if self.known else _EVERY):
+        if not self._parts:
+            return Lateness()
+        newest = float(self._parts[-1][1].time[-1])
+        if newest - self._looked < (_RARELY if self.known and not self.unfit else _EVERY):
             return Lateness()
         self._looked = newest
         inertial = 2 * sum(used for used, _ in self._parts) > len(self._parts)
         same = [track for used, track in self._parts if used == inertial]
-        found = lateness(FootTrack.concatenate(same), inertial=inertial)
+        search = newest >= self._search_at
+        found = lateness(FootTrack.concatenate(same), inertial=inertial, search=search)
+        if search:
+            self._search_at = newest + _RARELY
         self.known |= found.known
         self.unfit = found.unfit
         return found

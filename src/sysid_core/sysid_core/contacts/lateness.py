@@ -42,7 +42,7 @@ _CERTAIN = 5.0  # Standard errors beyond which a sensor is late
 _SHORTEST = 0.003
 """Time [s] below which stamps are as good as a driver's; feet that roll and give show a third."""
 _LONGEST = 0.2  # Time [s] beyond which a gait of 2.5 Hz looks the same early or late
-_FARTHEST, _APART = 2.0, 0.02  # [s] how far a sensor is looked for, and in what steps
+_FARTHEST, _APART = 2.0, 0.04  # [s] how far a sensor is looked for, and in what steps
 _POOR = 0.1
 """Misfit from which a sensor is looked for at other times. Of good ones that of simulated walks is
 below .01, and .15 and more of any that is off by .1 s or more."""
@@ -129,21 +129,27 @@ class FootTrack(NamedTuple):
         mean, stood = self.means(late)
         return mean[stood][..., 0], mean[stood][..., 1:]
 
-    def means(self, late: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return what `at` does of all stretches and feet (s, nc, 3, 3), and who stood (s, nc)."""
+    def means(self, late: FloatArray, columns: int = 3) -> tuple[FloatArray, BoolArray]:
+        """Return what `at` does of all stretches and feet (s, nc, 3, 3), and who stood (s, nc).
+
+        Of the velocity and its two changes, the first so many `columns`.
+        """
         times = self.time[:, None] + np.repeat(late, 3)
-        twist, acceleration = (
-            np.stack([np.interp(t, self.time, x) for t, x in zip(times.T, own.T, strict=True)], 1)
-            for own in (self.twist, self.acceleration)
-        )
-        columns = np.empty((*self.by_joints.shape, 3))
-        columns[..., 0] = self.by_joints + (self.maps @ twist[:, None, :, None])[..., 0]
-        for k, part in enumerate((slice(3), slice(3, BASE)), 1):
-            columns[..., k] = (self.maps[..., part] @ acceleration[:, None, part, None])[..., 0]
+
+        def then(values: FloatArray) -> FloatArray:
+            pairs = zip(times.T, values.T, strict=True)
+            return np.stack([np.interp(t, self.time, x) for t, x in pairs], axis=1)
+
+        values = np.empty((*self.by_joints.shape, columns))
+        values[..., 0] = self.by_joints + (self.maps @ then(self.twist)[:, None, :, None])[..., 0]
+        if columns > 1:
+            change = then(self.acceleration)[:, None, :, None]
+            for k, part in enumerate((slice(3), slice(3, BASE)), 1):
+                values[..., k] = (self.maps[..., part] @ change[:, :, part])[..., 0]
         stretch = np.floor(self.time / _STRETCH)
         start = np.flatnonzero(np.diff(stretch, prepend=-np.inf))
         count = np.add.reduceat(self.stands, start, axis=0, dtype=np.intp)
-        standing = np.where(self.stands[..., None, None], columns, 0.0)
+        standing = np.where(self.stands[..., None, None], values, 0.0)
         total = np.add.reduceat(standing, start, axis=0)
         return total / np.maximum(count, 1)[..., None, None], count > 0
 
@@ -185,24 +191,26 @@ class _Fit(NamedTuple):
     misfit: float  # [-] see `_misfit`
 
 
-def lateness(track: FootTrack, *, inertial: bool) -> Lateness:
+def lateness(track: FootTrack, *, inertial: bool, search: bool = True) -> Lateness:
     """Return by how much sensors and flags are late, and whether feet contradict the sensors.
 
     Linear velocities are the odometry's, and angular ones the inertial sensor's, if that is used.
-    Where feet do not stand by them, one sensor, or both together, is looked for at other times.
+    Where feet do not stand by them, one sensor, or both together, is looked for at other times if
+    there is time for a `search`.
     """
     if len(track.time) < _PARTS:
         return Lateness()
-    return _sensors_late(track, inertial)._replace(contacts=_flags_late(track))
+    return _sensors_late(track, inertial, search)._replace(contacts=_flags_late(track))
 
 
-def _sensors_late(track: FootTrack, inertial: bool) -> Lateness:
+def _sensors_late(track: FootTrack, inertial: bool, search: bool) -> Lateness:
     """Return the lateness of odometry and inertial sensor."""
     whose = np.eye(2) if inertial else np.ones((2, 1))
     found = _fitted(track, whose, np.zeros(whose.shape[1]))
     if found is None:
         return Lateness(unfit=_misfit(track, np.zeros(2)) > _UNFIT)
-    if found.misfit > _POOR and (start := _searched(track, whose)) is not None:
+    poor = search and found.misfit > _POOR
+    if poor and (start := _searched(track, whose)) is not None:
         found = _fitted(track, whose, start) or found
     certain = np.maximum(_CERTAIN * found.error, _SHORTEST) < np.abs(found.late)
     certain &= found.left < _LEFT * found.whole
@@ -257,7 +265,7 @@ def _misfit(track: FootTrack, late: FloatArray) -> float:
     )
     track = track._replace(stands=track.stands & inside[:, None])
     still = track._replace(twist=np.zeros_like(track.twist))
-    pairs = zip(*(_usual_squares(*each.means(late)) for each in (track, still)), strict=True)
+    pairs = zip(*(_usual_squares(*each.means(late, 1)) for each in (track, still)), strict=True)
     ratios = [feet / by_joints for feet, by_joints in pairs if by_joints > _MOVING**2]
     return min(ratios, default=0.0)
 
@@ -314,7 +322,8 @@ def _flags_late(track: FootTrack) -> float:
     present = compared(0.0)[0]
     if not present > _FLAGS_DIFFER * max(1, int(np.isfinite(flags).sum())):
         return 0.0
-    lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
+    step = 0.5 * _APART
+    lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * step, step)
     before, after = np.transpose([compared(lag) for lag in lags])
     left = np.where(2 * before > present, after / np.maximum(before, 1), 1.0)
     best = int(np.argmin(left))

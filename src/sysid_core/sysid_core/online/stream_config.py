@@ -154,9 +154,7 @@ class StreamConfig:
 
     rate: float = 500.0  # [Hz] of the joint states
     cutoff: float = 10.0  # [Hz] of the low-pass that all signals share
-    by_odometry: float = (
-        0.0  # [Hz] the same without an inertial sensor that is usable; 0: as it is
-    )
+    by_odometry: float = 0.0  # [Hz] without an inertial sensor that is usable; 0: the same
     gap: float = _GAP  # Longest interruption that is interpolated, in periods
     sample_rate: float = parameter(
         100.0,
