@@ -20,15 +20,7 @@ from sysid_core.dynamics.contact_kinematics import BASE, ContactKinematics, conf
 from sysid_core.recording import Recording, Samples
 from sysid_core.signals.switching import switching
 
-__all__ = [
-    "SPAN",
-    "UNFIT",
-    "FootTrack",
-    "Lateness",
-    "foot_track",
-    "late_sensors",
-    "lateness",
-]
+__all__ = ["SPAN", "UNFIT", "FootTrack", "Lateness", "foot_track", "late_sensors", "lateness"]
 
 _STRETCH = 1.0 / 16.0
 """Time [s] over which feet are averaged: a quarter of the period of a quick gait."""
@@ -49,7 +41,7 @@ below .01, and .15 and more of any that is off by .1 s or more."""
 _UNIQUE = 0.5  # Share of the misfit at any other time that it must be below
 _FLAGS_DIFFER = 0.05  # Share of flags that torques contradict from which other times are tried
 _FLAGS_LEFT = 1.0 / 3.0  # Share of these that may be left at another time
-_FLAGS_UNIQUE = 0.8
+_FLAGS_UNIQUE = 0.95
 """Share of what is left at any further time that it must be below: a steady gait looks alike after
 each period, and flags of another foot half a period early and late."""
 _UNFIT = 0.5  # Misfit from which odometry does not tell how the base moves
@@ -254,11 +246,19 @@ def _fitted(track: FootTrack, whose: FloatArray, start: FloatArray) -> _Fit | No
 
 
 def _misfit(track: FootTrack, late: FloatArray) -> float:
+    """Return the lesser of `_misfits`; zero where the base hardly moves.
+
+    Poor linear velocities, which feet mend, are no matter of time.
+    """
+    ratios = _misfits(track, late)
+    return float(min(ratios[np.isfinite(ratios)], default=0.0))
+
+
+def _misfits(track: FootTrack, late: FloatArray) -> FloatArray:
     """Return how much standing feet move if twists are late (2,) [s], of a base at rest's [-].
 
-    The ratio of their usual squares, each about its own mean, since a floor may move, too; or of
-    those relative to each other, if less: poor linear velocities, which feet mend, are no matter
-    of time. Zero where the base hardly moves.
+    The ratio of their usual squares (2,), each about its own mean, since a floor may move, too,
+    and of those relative to each other; infinite where feet hardly do.
     """
     inside = (track.time + late.min() >= track.time[0]) & (
         track.time + late.max() <= track.time[-1]
@@ -266,8 +266,8 @@ def _misfit(track: FootTrack, late: FloatArray) -> float:
     track = track._replace(stands=track.stands & inside[:, None])
     still = track._replace(twist=np.zeros_like(track.twist))
     pairs = zip(*(_usual_squares(*each.means(late, 1)) for each in (track, still)), strict=True)
-    ratios = [feet / by_joints for feet, by_joints in pairs if by_joints > _MOVING**2]
-    return min(ratios, default=0.0)
+    ratios = [feet / by_joints if by_joints > _MOVING**2 else np.inf for feet, by_joints in pairs]
+    return np.array(ratios)
 
 
 def _usual_squares(mean: FloatArray, stood: BoolArray) -> tuple[float, float]:
@@ -297,12 +297,12 @@ def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
     count = whose.shape[1]
     ways = np.unique(np.vstack([np.eye(count), np.ones(count)]), axis=0)
     starts = [lag * way for way in ways for lag in lags]
-    misfits = np.array([_misfit(track, whose @ start) for start in starts])
-    best = int(np.argmin(misfits))
-    others = np.array([np.abs(start - starts[best]).max() > _LONGEST for start in starts])
-    if misfits[best] > min(_POOR, _UNIQUE * misfits[others].min()):
-        return None
-    return starts[best]
+    for misfits in np.transpose([_misfits(track, whose @ start) for start in starts]):
+        best = int(np.argmin(misfits))
+        others = np.array([np.abs(start - starts[best]).max() > _LONGEST for start in starts])
+        if misfits[best] < min(_POOR, _UNIQUE * misfits[others].min()):
+            return starts[best]
+    return None
 
 
 def _flags_late(track: FootTrack) -> float:
