@@ -182,9 +182,9 @@ def identify(
             break
         tilt, gravity = residual, residual.gravity
     gravity = np.array(there.description.gravity)
-    said = replace(tilt, described=described, gravity=gravity).finding
     if np.array_equal(gravity, described):  # the sensor was wrong, not the odometry
         return replace(found, gravity=gravity)
+    said = replace(tilt, described=described, gravity=gravity).finding
     said = replace(said, hint=f"the model has it; live, {said.hint}, too")
     return replace(found, gravity=gravity, warnings=(str(said), *found.warnings))
 

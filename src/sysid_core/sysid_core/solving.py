@@ -100,20 +100,18 @@ def solve(
     if regression.robot.floating or (regression.per_joint and _bent(problem, estimate)):
         problem, correlation = _with_model_error(problem, first, correlation)
         estimate = estimator.solve(problem, first.parameters)
-    if not regression.per_joint:
-        doubts: tuple[Diagnostic, ...] = ()
-        if posing.only is None:
-            doubts = find_wrong_effort(regression, problem, stream.learned, still)
-        # rows of loops take long, and few linkages hang askew
-        if doubts or posing.only is not None or not regression.robot.floating:
-            return Solved(estimate, problem, correlation, doubts)
+    doubts: tuple[Diagnostic, ...] = ()
     if posing.only is None:
         learned = stream.learned
-        tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
-        if tilt is not None:
-            return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
+        if not regression.per_joint:
+            doubts = find_wrong_effort(regression, problem, learned, still)
+        # rows of loops take long, and few linkages hang askew
+        if not doubts and (regression.per_joint or regression.robot.floating):
+            tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
+            if tilt is not None:
+                return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
     if not regression.per_joint:
-        return Solved(estimate, problem, correlation)
+        return Solved(estimate, problem, correlation, doubts)
     several = len(regression.groups) > 1
     group = find_contradiction(problem, estimate) if several else None
     scales = wrong_scales(regression, problem, correlation) if posing.only is None else ()

@@ -100,9 +100,15 @@ def find_tilt(
     colour = np.maximum(correlation / step, 1.0)
     solver = Entropic(covariance="none")
 
-    def fit(regression: Regression, sign: float = 1.0) -> _Fit:
+    def in_gravity(gravity: FloatArray) -> Regression:
+        return make_regression(regression.robot.in_gravity(gravity))
+
+    def rows_by(regression: Regression) -> Rows:
         regression.assume_load(estimate.parameters)
-        rows = training_rows(regression, rows_of(regression, batch), batch, rest)
+        return training_rows(regression, rows_of(regression, batch), batch, rest)
+
+    def fit(regression: Regression, sign: float = 1.0) -> _Fit:
+        rows = rows_by(regression)
         for block in rows.blocks:
             block.target[:] *= sign
         problem = replace(pose(regression, rows), correlation=colour, rows=None)
@@ -112,17 +118,15 @@ def find_tilt(
 
     def torques(gravity: FloatArray) -> list[FloatArray]:
         """Return what the prior's bodies take (n,) [N·m] of each group in another gravity."""
-        there = make_regression(regression.robot.in_gravity(gravity))
-        there.assume_load(estimate.parameters)
-        rows = training_rows(there, rows_of(there, batch), batch, rest)
-        return [block.matrix @ there.base.project(mean) for block in rows.blocks]
+        there = in_gravity(gravity)
+        return [block.matrix @ there.base.project(mean) for block in rows_by(there).blocks]
 
     described = best = fit(regression)
     mean = described.problem.prior.mean
     std = 0.0
     for _ in range(_ROUNDS):
         gravity, deviation = _step(best, torques)
-        turned = fit(make_regression(regression.robot.in_gravity(gravity)))
+        turned = fit(in_gravity(gravity))
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
         best, std = turned, deviation

@@ -14,7 +14,7 @@ from sysid_core.online.stream import SampleStream
 from sysid_core.online.stream_config import (
     StreamConfig,
     come_through_queue,
-    stream_cutoff,
+    stream_cutoffs,
     stream_rate,
 )
 from sysid_core.recording import Recording, Samples
@@ -144,11 +144,9 @@ class OpeningStream:
         return missing and span < _INERTIAL_WAIT and count < _MOST
 
     def _open(self, rate: float) -> None:
-        cutoff, without = (
-            stream_cutoff(self.robot, rate, wanted=self._cutoff, inertial=inertial)
-            for inertial in (self._inertial, False)
-        )
-        config = replace(self._config, rate=rate, cutoff=cutoff, by_odometry=without)
+        wanted, inertial = self._cutoff, self._inertial
+        cutoffs = stream_cutoffs(self.robot, rate, wanted=wanted, inertial=inertial)
+        config = replace(self._config, rate=rate, **cutoffs)
         self.stream = SampleStream(self.robot, config)
         for messages in self._early:
             self.stream.push(messages)

@@ -112,6 +112,12 @@ class FootTrack(NamedTuple):
         """Return the track over several parts in the order of time."""
         return FootTrack(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
+    @property
+    def beginning(self) -> FootTrack:
+        """As much of it as live sensors are judged by."""
+        shown = self.time <= self.time[0] + SPAN
+        return FootTrack(*(each[shown] for each in self))
+
     def at(self, late: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the velocities (m, 3) of standing feet if twists are late (2,) [s].
 
@@ -192,7 +198,7 @@ def lateness(track: FootTrack, *, inertial: bool, search: bool = True) -> Latene
     """
     if len(track.time) < _PARTS:
         return Lateness()
-    return _sensors_late(track, inertial, search)._replace(contacts=_flags_late(track))
+    return _sensors_late(track, inertial, search)._replace(contacts=_flags_late(track.beginning))
 
 
 def _sensors_late(track: FootTrack, inertial: bool, search: bool) -> Lateness:
@@ -202,7 +208,7 @@ def _sensors_late(track: FootTrack, inertial: bool, search: bool) -> Lateness:
     if found is None:
         return Lateness(unfit=_misfit(track, np.zeros(2)) > _UNFIT)
     poor = search and found.misfit > _POOR
-    if poor and (start := _searched(track, whose)) is not None:
+    if poor and (start := _searched(track.beginning, whose)) is not None:
         found = _fitted(track, whose, start) or found
     certain = np.maximum(_CERTAIN * found.error, _SHORTEST) < np.abs(found.late)
     certain &= found.left < _LEFT * found.whole
@@ -291,8 +297,6 @@ def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
 
     None if at none or at several.
     """
-    shown = track.time <= track.time[0] + SPAN
-    track = FootTrack(*(each[shown] for each in track))
     lags = np.arange(-_FARTHEST, _FARTHEST + 0.5 * _APART, _APART)
     count = whose.shape[1]
     ways = np.unique(np.vstack([np.eye(count), np.ones(count)]), axis=0)
@@ -307,8 +311,7 @@ def _searched(track: FootTrack, whose: FloatArray) -> FloatArray | None:
 
 def _flags_late(track: FootTrack) -> float:
     """Return by how much flags are late [s], by the load that torques tell; 0 unless certain."""
-    shown = track.time <= track.time[0] + SPAN
-    time, loaded, flags = track.time[shown], track.loaded[shown], track.flags[shown]
+    time, loaded, flags = track.time, track.loaded, track.flags
 
     def compared(lag: float) -> tuple[int, int]:
         """Return how many flags torques contradict, as they are and if they are so late."""

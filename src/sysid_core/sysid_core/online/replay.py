@@ -15,7 +15,7 @@ from sysid_core.online.columns import columns_of, values_of
 from sysid_core.online.pipeline import OnlineIdentifier
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.stream import SampleStream
-from sysid_core.online.stream_config import StreamConfig, stream_cutoff, stream_rate
+from sysid_core.online.stream_config import StreamConfig, stream_cutoffs, stream_rate
 from sysid_core.online.update import Update
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.locked import locked_elsewhere
@@ -60,11 +60,8 @@ def stream_settings_for(
         raise DataError(
             "the clock stands still; check the time stamps", source=recording.source
         ) from err
-    with_sensor, without = (
-        stream_cutoff(robot, rate, wanted=cutoff, inertial=inertial)
-        for inertial in (recording.imu is not None, False)
-    )
-    return StreamConfig(rate, with_sensor, without, sample_rate=sample_rate)
+    cutoffs = stream_cutoffs(robot, rate, wanted=cutoff, inertial=recording.imu is not None)
+    return StreamConfig(rate=rate, **cutoffs, sample_rate=sample_rate)
 
 
 def _of_robot(recording: Recording, robot: Robot) -> Recording:

@@ -16,7 +16,14 @@ from sysid_core.signals.arrival import come_in_bursts, taken_times
 from sysid_core.signals.cutoff import choose_cutoff, highest_cutoff
 from sysid_core.signals.timing import estimate_clock, split_at_gaps
 
-__all__ = ["TORQUE_LIMITS", "StreamConfig", "come_through_queue", "stream_cutoff", "stream_rate"]
+__all__ = [
+    "TORQUE_LIMITS",
+    "StreamConfig",
+    "come_through_queue",
+    "stream_cutoff",
+    "stream_cutoffs",
+    "stream_rate",
+]
 
 TORQUE_LIMITS = 2.0
 """Torques beyond so many times the limit are not measurements, live or in samples."""
@@ -69,6 +76,16 @@ def stream_cutoff(
     described = described_cutoff(robot.description, inertial=inertial, otherwise=legs)
     choice = choose_cutoff((), rate, wanted=wanted or described)
     return min(choice.cutoff, highest_cutoff(rate, live=True))
+
+
+def stream_cutoffs(
+    robot: Robot, rate: float, *, wanted: float | None, inertial: bool
+) -> dict[str, float]:
+    """Return both cut-offs of `StreamConfig`: for what comes, and without an inertial sensor."""
+    return {
+        "cutoff": stream_cutoff(robot, rate, wanted=wanted, inertial=inertial),
+        "by_odometry": stream_cutoff(robot, rate, wanted=wanted, inertial=False),
+    }
 
 
 def come_through_queue(stamps: FloatArray) -> bool:

@@ -54,10 +54,11 @@ def upright(
 ) -> tuple[FloatArray, Diagnostic | None]:
     """Turn orientations (n, 4) so that gravity is where the sensor feels it; say if it is far off.
 
-    Of a mean difference `shift` (n, 3) [m/s²] of acceleration between sensor and odometry, in the
-    base's axes, the odometry's tilt is what lies across gravity, where that is far
-    larger than a sensor's bias. A rotation `axes` (n, 3) between the two sensors' axes that shows
-    in the angular velocities as well is none: either's axes may be the wrong ones.
+    They stay where the mounting says that the sensor levels no base. Of a mean difference `shift`
+    (n, 3) [m/s²] of acceleration between sensor and odometry, in the base's axes, the odometry's
+    tilt is what lies across gravity, where that is far larger than a sensor's bias. A rotation
+    `axes` (n, 3) between the two sensors' axes that shows in the angular velocities as well is
+    none: either's axes may be the wrong ones.
     """
     gravity = mounting.gravity
     square = float(gravity @ gravity)
