@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds efforts of a recording that are cut off, as by the range of a sensor or a driver."""
+"""Finds efforts of a recording that tell nothing, as cut off by a sensor's or driver's range."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
+from sysid_core.lost_efforts import mark_lost
 from sysid_core.online.saturation import ASKED, cut_off, needs, varies
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
@@ -46,28 +47,37 @@ class _Flat(NamedTuple):
 
 
 def mark_cut_efforts(robot: Robot, aligned: Aligned) -> Aligned:
-    """Mark the efforts that are cut off, so that no row rests on them, and say whose these are.
+    """Mark the efforts that tell nothing, so that no row rests on them, and say whose these are.
 
-    An extreme that an effort has in more samples than a sine, while the joint moves and the
-    nominal model asks for others there (see `Saturation`). For a robot in contact, where nobody
-    knows what a joint's torque should be, it is the joint's speed that must differ.
+    Efforts that were lost, and those that are cut off: an extreme that an effort has in more
+    samples than a sine, while the joint moves and the nominal model asks for others there (see
+    `Saturation`). For a robot in contact, where nobody knows what a joint's torque should be, it
+    is the joint's speed that must differ.
     """
     grids = aligned.grids
     if any("effort" not in grid.joints for grid in grids):
         return aligned
     efforts = [grid.joints["effort"] for grid in grids]
-    flats = [flat for j in np.flatnonzero(robot.actuated) for flat in _flats(int(j), efforts)]
-    found = list(_cut(robot, aligned, flats)) if flats else []
-    if not found:
-        return aligned
-    marked = []
-    for grid, effort in zip(grids, efforts, strict=True):
-        mask = np.zeros(effort.shape)
-        for flat, _ in found:
+    masks, said = [np.zeros(effort.shape) for effort in efforts], []
+    joints = np.flatnonzero(robot.actuated).tolist()
+    for j in joints:
+        if (count := mark_lost(j, grids, masks)) > 0:
+            message = f"the torque stood for {count / aligned.rate:.2g} s: left out"
+            hint = "see whether its drive was off, or its messages were lost"
+            name = robot.joint_names[j]
+            said.append(str(Diagnostic("torque_lost", message, subject=name, hint=hint)))
+    flats = [flat for j in joints for flat in _flats(j, efforts)]
+    for flat, finding in _cut(robot, aligned, flats) if flats else ():
+        said.append(str(finding))
+        for effort, mask in zip(efforts, masks, strict=True):
             mask[flat.holds(effort), flat.joint] = 2.0
-        marked.append(grid._replace(joints={**grid.joints, "cut_off": mask}))
-    said = (str(finding) for _, finding in found)
-    return replace(aligned, grids=tuple(marked), warnings=(*aligned.warnings, *said))
+    if not said:
+        return aligned
+    marked = tuple(
+        grid._replace(joints={**grid.joints, "cut_off": mask})
+        for grid, mask in zip(grids, masks, strict=True)
+    )
+    return replace(aligned, grids=marked, warnings=(*aligned.warnings, *said))
 
 
 def _flats(j: int, efforts: Sequence[FloatArray]) -> Iterator[_Flat]:

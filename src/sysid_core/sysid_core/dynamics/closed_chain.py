@@ -74,7 +74,8 @@ class ClosedChainRegression(PerJoint):
 
     @cached_property
     def _structure(self) -> tuple[BaseParameters, tuple[IndexArray, ...]]:
-        memo, key = self.robot.memo, ("closed base", self.robot.friction_scales.tobytes())
+        memo, gravity = self.robot.memo, self.robot.description.gravity
+        key = ("closed base", self.robot.friction_scales.tobytes(), gravity)
         if key not in memo:
             memo[key] = self._found_structure()
         base, supports = memo[key]

@@ -86,7 +86,7 @@ class Robot:
         self.nominal = nominal_parameters(description, urdf, self.model, self.layout)
         self.imu_rotation, self.imu_position = imu_mounting(description, urdf.root, self.place)
         self.warnings = inertia_warnings(urdf, self.layout, self.nominal)
-        # What took long to find of it, by what that is; its variants in friction share it
+        # What took long to find of it, by what that is; variants in friction and gravity share it
         self.memo: dict[tuple[object, ...], tuple[Any, ...]] = {}
         imu = (self.imu_rotation, self.imu_position)
         for array in (self.nominal, self.passive, self.actuated, *self.limits, *imu):
@@ -231,7 +231,9 @@ class Robot:
         """Return the robot where torques told that gravity (3,) [m/s²] acts in a direction."""
         x, y, z = map(float, gravity)
         found = replace(self.description, gravity=(x, y, z), gravity_found=True)
-        return Robot(found, self.urdf)
+        robot = Robot(found, self.urdf)
+        robot.memo = self.memo
+        return robot
 
     @property
     def gravity_known(self) -> bool:

@@ -83,7 +83,7 @@ def _gravity_shares(robot: Robot) -> FloatArray:
 
     Joints that carry hardly anything are left out; of a floating robot, whose feet carry it, all.
     """
-    key = ("gravity shares",)
+    key = ("gravity shares", robot.description.gravity)
     if key not in robot.memo:
         nominal = robot.layout.inertias(robot.consistent_nominal).ravel()
         found = np.zeros((0, len(nominal)))
