@@ -5,6 +5,7 @@ import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic, Severity
+from sysid_core.signals.repeats import StandingJoints
 
 __all__ = ["Repeats"]
 
@@ -16,8 +17,9 @@ _LONGEST = 0.05  # [s] that counts for one state: what comes after a gap is new
 class Repeats:
     """Positions that stand to the last digit are no measurement of what is known to move.
 
-    A joint moves whose measured velocity says so. Where all numbers stand, efforts among them,
-    they are old if the torques that were sent changed meanwhile.
+    A joint moves whose measured velocity says so, or that moved until it stood and did not come to
+    rest. Where all numbers stand, efforts among them, they are old if the torques that were sent
+    changed meanwhile.
     """
 
     def __init__(self, joint_names: tuple[str, ...], effort_limit: FloatArray, patience: float):
@@ -28,6 +30,7 @@ class Repeats:
         self._position: FloatArray = np.full(na, np.nan)
         self._stood: FloatArray = np.zeros(na)  # [s]
         self._promised: FloatArray = np.zeros(na)  # [rad] that velocities add up to meanwhile
+        self._standing = StandingJoints(na)
         self._last: tuple[bytes, ...] = ()
         self._repeated = 0.0  # [s] since when all numbers are the same
         self._sent: FloatArray = np.zeros(na)
@@ -57,7 +60,9 @@ class Repeats:
             self._last, self._repeated, self._sent = numbers, 0.0, sent
         else:
             self._repeated += elapsed
-        self.lost = (self._stood > self.patience) & (np.abs(self._promised) > _MOVED)
+        self._standing.take_out(position[None])
+        moved = (np.abs(self._promised) > _MOVED) | self._standing.stands
+        self.lost = (self._stood > self.patience) & moved
         changed = np.abs(sent - self._sent) > _SENT * self._limit
         if self._repeated > self.patience and changed.any():
             return Diagnostic(
@@ -69,15 +74,17 @@ class Repeats:
         return None
 
     def standing(self) -> Diagnostic | None:
-        """Say which joint stands to the last digit while its velocity says that it moves."""
+        """Say which joint stands to the last digit though it is known to move."""
         if not self.lost.any():
             return None
         name, stood = self._names[j := int(np.argmax(self.lost))], self._stood[j]
+        known = f"in which it moved by {self._promised[j]:.2g} rad by its velocity"
+        if abs(self._promised[j]) <= _MOVED:
+            known = "without coming to rest before"
         return Diagnostic(
             "joint_lost",
             f"joint '{name}' has stood at {self._position[j]:.6g} rad to the last digit for "
-            f"{stood:.2g} s, in which it moved by {self._promised[j]:.2g} rad by its velocity; "
-            "check its encoder",
+            f"{stood:.2g} s, {known}; check its encoder and its drive's messages",
             Severity.ERROR,
             values={"joint": name},
         )

@@ -67,6 +67,19 @@ def test_a_joint_that_stands_while_its_velocity_moves_it_is_named() -> None:
     assert repeats.standing() is None
 
 
+def test_a_joint_that_stands_without_coming_to_rest_is_named_whatever_its_velocity() -> None:
+    moving = np.column_stack([np.sin(RISING[:, 0]), np.minimum(RISING[:, 0], 0.5) ** 2])
+    refused, repeats = _judged(moving, 0.0 * STOOD, NOISE, RISING)
+    assert not refused
+    told = repeats.standing()
+    assert told is not None
+    assert "joint 'b' has stood at 0.25 rad" in str(told)
+    rests = np.column_stack([moving[:, 0], np.sin(np.minimum(4.0 * RISING[:, 0], np.pi / 2.0))])
+    refused, repeats = _judged(rests, 0.0 * STOOD, NOISE, RISING)
+    assert not refused
+    assert repeats.standing() is None
+
+
 def test_an_encoder_that_is_slower_than_the_states_is_believed() -> None:
     position = np.repeat(np.arange(10.0)[:, None] * np.ones(2), 5, axis=0)
     refused, repeats = _judged(position, np.full((50, 2), 20.0), NOISE, RISING)

@@ -166,6 +166,8 @@ class Loop:
         self.plant.set_parameters(truth)
         self.q, self.v, self.k = HOME.copy(), np.zeros(7), 0
         self.effort = NONE
+        self.lost: int | None = None  # a joint whose drive repeats its last position
+        self.seen = self.q
 
     @property
     def time(self) -> float:
@@ -174,8 +176,11 @@ class Loop:
     def tick(self, count: int) -> list[Command]:
         commands = []
         for _ in range(count):
-            t = self.time
-            self.controller.take_joint_states(self.robot.joint_names, self.q, self.v, t, t)
+            t, q, v = self.time, self.q.copy(), self.v.copy()
+            if self.lost is not None:
+                q[self.lost], v[self.lost] = self.seen[self.lost], 0.0
+            self.seen = q
+            self.controller.take_joint_states(self.robot.joint_names, q, v, t, t)
             command = self.controller.tick(t, t)
             for _ in range(4):  # the torque of the period before acts: a period of delay
                 bias = self.plant.torque(self.q, self.v, NONE, self.v)
@@ -229,6 +234,23 @@ def test_a_robot_that_is_thrown_is_stopped_held_and_driven_again(loop: Loop) -> 
     assert loop.offer(vector, 3) is not None
     loop.tick(5000)
     assert loop.offer(vector, 4) is None
+
+
+@pytest.mark.parametrize("joint", [4, 6])
+def test_a_joint_whose_drive_is_lost_in_a_motion_stops_the_robot(loop: Loop, joint: int) -> None:
+    loop.tick(500)
+    target = HOME + 0.6 * np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0, -1.0])
+    points = TrajectoryPoints(loop.robot.joint_names, None, np.array([2.0]), target[None])
+    assert loop.controller.take_reference(points, loop.time) is None
+    loop.tick(500)
+    loop.lost = joint
+    commands = loop.tick(100)
+    assert f"joint 'panda_joint{joint + 1}' has stood at" in commands[-1].stopped
+    speeds = []
+    for _ in range(20):
+        loop.tick(50)
+        speeds.append(abs(loop.v[joint]))
+    assert max(speeds) < 1.5 * loop.robot.limits.velocity[joint]
 
 
 def test_offsets_beyond_a_wrists_torque_are_refused_and_move_nothing(loop: Loop) -> None:

@@ -34,7 +34,7 @@ from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
 from sysid_core.signals.plateaus import LiveEnds
-from sysid_core.signals.repeats import LiveRepeats
+from sysid_core.signals.repeats import LiveRepeats, StandingJoints
 
 __all__ = ["SampleStream"]
 
@@ -77,6 +77,7 @@ class SampleStream:
         most = limits.effort[self._measured] if robot.floating else np.full(nm, np.inf)
         self._ends = LiveEnds(config.rate, most)
         self._repeats = LiveRepeats(1.0 / config.rate, config.gap, positions=nm)
+        self._standing = StandingJoints(nm)
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)
@@ -122,8 +123,8 @@ class SampleStream:
         counts, repeats = self._joints.counts, self._repeats
         return replace(
             counts,
-            received=counts.received + repeats.count,
-            repeated=repeats.count,
+            received=counts.received + repeats.count + self._standing.count,
+            repeated=repeats.count + self._standing.count,
             lost=max(0, counts.lost - repeats.covered),
         )
 
@@ -164,6 +165,7 @@ class SampleStream:
         clock = self._arrivals.clock
         stamps, rows = np.asarray(time, dtype=np.float64), np.hstack([q, tau])
         new = self._repeats.find_new(stamps, rows)
+        new[new] = self._standing.take_out(rows[new])
         taken, rows = self._arrivals.push(stamps[new], rows[new])
         if self._arrivals.clock != clock and len(self._joints):  # times move by the delay
             finish(reset=False)
@@ -186,6 +188,7 @@ class SampleStream:
     def take_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return what was noticed since the last call that someone should mend."""
         found = list(self._sensors.diagnostics(self._joints.newest))
+        found += self._standing.take_diagnostics(self.robot.actuated_names)
         found += self._disagreement
         if self._contacts is not None:
             found += self._contacts.take_diagnostics()

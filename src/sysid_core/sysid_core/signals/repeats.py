@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live messages that only repeat the one before, as a driver publishes that has nothing new."""
+"""Live messages that repeat the one before, or a joint of it, as of a driver without news."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from sysid_core.arrays import BoolArray, FloatArray
+from sysid_core.diagnostics import Diagnostic
 
-__all__ = ["LEAST_STEP", "SPARE", "LiveRepeats"]
+__all__ = ["LEAST_STEP", "SPARE", "LiveRepeats", "StandingJoints"]
 
 SPARE = 2.0
 """Periods by which a message that repeats is taken before a gap would begin: robots rest."""
@@ -17,6 +20,19 @@ _CREEP = 2.0
 """Smallest steps that a position moves by in a period, as robots do that come to rest."""
 LEAST_STEP = 1e-9
 """Positions that differ by less [rad] or [m] differ by rounding."""
+_REMEMBERED = 128  # Messages by which a joint that stands is judged
+_CHANGES = 3
+"""New positions in a row by which a joint moves: quanta go to and fro by noise."""
+_LIVELY = 60
+"""New positions without one that repeats, from which a joint never rests: noise is in it."""
+_STANDS = 5.0
+"""Times the messages that its drive takes for a new position, after which a joint stands that
+moved and repeats one [-]."""
+_TOLD = 2.0  # Times as long as that for which it is told
+_SLOWER = 1.5
+"""Times the least messages that new positions took, up to which a joint does not slow down [-]."""
+_LEAP = 3.0
+"""Times all steps before by which a position leaps to where it stands [-]."""
 
 
 class LiveRepeats:
@@ -89,3 +105,80 @@ class LiveRepeats:
     def _see(self, stamp: float, row: FloatArray) -> None:
         if stamp != self._known[0]:
             self._before, self._known, self._covered = self._known, (stamp, row), 0
+
+
+class StandingJoints:
+    """Tells messages in which a joint stands that was moving: its drive was lost, others go on.
+
+    A joint that stops takes smaller steps before, or new positions come later, as its encoder's
+    quanta do. One whose drive is lost stands after steps as before, or leaps to where it stands.
+
+    Parameters
+    ----------
+    joints : int
+        Leading columns of the rows, their positions [rad].
+    """
+
+    def __init__(self, joints: int) -> None:
+        self.count = 0  # Messages in which one stands
+        self._told = np.zeros(joints, dtype=np.bool_)  # Which stood since that was last taken
+        self._rows = np.full((1, joints), np.nan)  # Newest positions
+        self._least, self._greatest = np.full(joints, np.inf), np.zeros(joints)
+        self._since = np.zeros(joints, dtype=np.intp)  # Messages since a new position
+        self._due = np.full(joints, int(_STANDS))  # of these, after which one is judged
+        self.stands = np.zeros(joints, dtype=np.bool_)  # Which do by the newest message
+
+    def take_out(self, rows: FloatArray) -> BoolArray:
+        """Return in which rows (m, nc) no joint stands."""
+        known = np.vstack([self._rows, rows[:, : self._rows.shape[1]]])
+        first = len(self._rows)
+        self._rows = known[-_REMEMBERED:]
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(known[first:] - known[first - 1 : -1])
+        new = size > LEAST_STEP
+        goes_on = np.ones(len(rows), dtype=np.bool_)
+        self._least = np.minimum(self._least, size.min(axis=0, initial=np.inf, where=new))
+        self._greatest = np.maximum(self._greatest, size.max(axis=0, initial=0.0, where=new))
+        if new.all() and not self._since.any():
+            return goes_on
+        for k, moved in enumerate(new):
+            self._since = np.where(moved, 0, self._since + 1)
+            self.stands &= ~moved
+            self._due[moved] = _STANDS
+            for j in np.flatnonzero(self._since == self._due):
+                self._judge(int(j), known[: first + k + 1, j])
+            goes_on[k] = not self.stands.any()
+            self._told |= self.stands & (self._since > _TOLD * self._due)
+        self.count += int((~goes_on).sum())
+        return goes_on
+
+    def take_diagnostics(self, names: Sequence[str]) -> list[Diagnostic]:
+        """Name the joints that stood for longer than by chance since the last call."""
+        told, self._told = self._told, np.zeros_like(self._told)
+        message = "its position stood in the middle of a motion while others went on: left out"
+        hint = "see whether its encoder or the messages of its drive were lost"
+        return [
+            Diagnostic("frozen", message, subject=names[j], hint=hint)
+            for j in np.flatnonzero(told).tolist()
+        ]
+
+    def _judge(self, j: int, positions: FloatArray) -> None:
+        """Judge joint j by its newest positions (n,), the last of which repeat one."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            steps = np.diff(positions)
+        changes = np.flatnonzero(np.abs(steps) > LEAST_STEP)
+        if len(changes) <= _CHANGES:
+            return
+        took = (changes[_CHANGES:] - changes[:-_CHANGES]) / _CHANGES
+        fastest = float(took.min())
+        if self._since[j] < _STANDS * fastest:
+            self._due[j] = int(np.ceil(_STANDS * fastest))
+            return
+        last = steps[changes[-_CHANGES:]]
+        onward = (last > 0.0).all() or (last < 0.0).all()
+        lively = np.ptp(changes[-_LIVELY:]) == _LIVELY - 1
+        moved = (onward or lively) and (np.abs(last) > _CREEP * self._least[j]).all()
+        leapt = abs(last[-1]) >= max(
+            float(self._greatest[j]), _LEAP * float(np.abs(steps[: changes[-1]]).max())
+        )
+        self.stands[j] = leapt or (moved and took[-1] <= _SLOWER * fastest)

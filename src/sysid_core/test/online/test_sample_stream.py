@@ -441,3 +441,19 @@ def test_legs_whose_description_names_no_cutoff_have_one_above_an_arms() -> None
 def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=name):
         StreamConfig(**{name: value})
+
+
+def test_nothing_comes_of_a_joint_that_stood_while_others_moved(ur10: Robot) -> None:
+    names, count = ur10.joint_names, 2000
+    position, effort = sines(count, 6), sines(count, 6, seed=1)
+    position[800:1300, 2] = position[800, 2]
+    stream = SampleStream(ur10, SLOW)
+    samples = push(stream, names, position, effort)
+    reach = support(RATE, SLOW.cutoff) / RATE
+    inside = (samples.time > 810 / RATE - reach) & (samples.time < 1300 / RATE + reach)
+    assert not inside.any()
+    expected = gain() * sines(count, 6)[np.rint(samples.time * RATE).astype(int)]
+    np.testing.assert_allclose(samples.position, expected, atol=2e-3)
+    assert stream.joint_counts.repeated > 480
+    (text,) = map(str, stream.take_diagnostics())
+    assert text.startswith(f"{names[2]}: its position stood")

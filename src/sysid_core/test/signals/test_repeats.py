@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live messages that only repeat the one before are told from new ones."""
+"""Live messages that only repeat the one before, or a joint of it, are told from new ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.signals.repeats import LiveRepeats
+from sysid_core.signals.repeats import LiveRepeats, StandingJoints
 
 PERIOD = 0.01
 
@@ -72,3 +72,54 @@ def test_messages_that_hold_a_slower_sensors_values_stand_for_no_others() -> Non
     new, repeats = _new(source[~lost], (0.25 * PERIOD * np.arange(400.0))[~lost])
     assert new.sum() == len(np.unique(source[~lost]))
     assert repeats.covered == 0
+
+
+TIME = PERIOD * np.arange(1000.0)
+SWEEP = np.column_stack([np.sin(TIME), np.sin(1.7 * TIME), np.cos(0.4 * TIME)])
+NAMES = ("a", "b", "c")
+
+
+def _standing(positions: FloatArray, portion: int) -> tuple[BoolArray, list[str]]:
+    """Return in which messages a joint stands, and what is said of it."""
+    standing = StandingJoints(3)
+    parts = [
+        standing.take_out(positions[k : k + portion]) for k in range(0, len(positions), portion)
+    ]
+    found = ~np.concatenate(parts)
+    assert standing.count == found.sum()
+    told = [str(one) for one in standing.take_diagnostics(NAMES)]
+    assert standing.take_diagnostics(NAMES) == []
+    return found, told
+
+
+@pytest.mark.parametrize("portion", [1, 7, 1000])
+@pytest.mark.parametrize("value", [None, 0.0, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+def test_a_joint_that_stands_while_others_move_is_found(
+    portion: int, value: float | None, noise: float
+) -> None:
+    positions = SWEEP + np.random.default_rng(0).normal(0.0, noise, SWEEP.shape)
+    positions[400:600, 1] = positions[399, 1] if value is None else value
+    found, told = _standing(positions, portion)
+    assert found[410:600].all()
+    assert not found[:400].any()
+    assert not found[600:].any()
+    (text,) = told
+    assert text.startswith("b: its position stood")
+
+
+@pytest.mark.parametrize("quantum", [0.0, 1e-5, 1e-4, 1e-3])
+@pytest.mark.parametrize("every", [1, 4])
+def test_joints_that_rest_turn_or_have_slow_encoders_do_not_stand(
+    quantum: float, every: int
+) -> None:
+    positions = SWEEP.copy()
+    gentle = np.clip(TIME / 3.0, 0.0, 1.0)
+    positions[:, 1] = gentle**3 * (10.0 - 15.0 * gentle + 6.0 * gentle**2)  # then it rests
+    positions[:, 2] = positions[np.arange(len(TIME)) // every * every, 2]
+    if quantum:
+        noise = np.random.default_rng(0).normal(0.0, 0.5 * quantum, SWEEP.shape)
+        positions = np.round((positions + noise) / quantum) * quantum
+    found, told = _standing(positions, 7)
+    assert found.mean() < 0.01
+    assert told == []
