@@ -76,8 +76,9 @@ def simulate(robot: Robot, truth: FloatArray, config: ControllerConfig) -> Run:
     return run
 
 
-@pytest.mark.parametrize("mode", ["computed_torque", "feed_forward"])
-@pytest.mark.parametrize("name", ["panda", "valkyrie_arm"])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("panda", "computed_torque"), ("valkyrie_arm", "feed_forward")]
+)
 def test_tracking_error_at_least_halves_without_a_jump(
     name: str, mode: str, perturbed: Callable[[Robot, int], FloatArray]
 ) -> None:

@@ -55,7 +55,7 @@ def test_joint_states_that_wait_do_not_make_an_ended_motion_a_stopped_one(
 
 
 @pytest.mark.parametrize(
-    ("joint", "speed"), [*((joint, 0.3) for joint in range(7)), (1, 0.5), (4, 0.5), (6, 0.5)]
+    ("joint", "speed"), [*((joint, 0.3) for joint in (0, 2, 3, 5)), (1, 0.5), (4, 0.5), (6, 0.5)]
 )
 def test_a_blocked_joint_stops_the_robot_within_a_fifth_of_a_second(
     joint: int, speed: float, panda: Robot, perturbed: Callable[[Robot, int], FloatArray]

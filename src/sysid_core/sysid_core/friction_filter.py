@@ -227,15 +227,18 @@ def nearby(
     beyond = int(np.ceil(time[-1] / period)) + 1
     along: FloatArray = period * np.arange(1.0, beyond + 1.0)
     near = np.empty((len(time), len(speed)))
+    f, left = part, 1.0 - part
+    here = np.column_stack([(1.0 + 2.0 * f) * left**2, f * left**2])
+    after = np.column_stack([(3.0 - 2.0 * f) * f**2, -left * f**2])
     for first, last in itertools.pairwise([0, *broken, len(speed)]):
         v = _continued(speed[first:last], change[first:last], along)
         a = period * np.pad(change[first:last], beyond, mode="edge")
-        for k, (start, f) in enumerate(zip(beyond + shift.astype(int), part, strict=True)):
-            here, after = (slice(start + i, start + i + last - first) for i in (0, 1))
-            before = (1.0 + 2.0 * f) * v[here] + f * a[here]
-            behind = (3.0 - 2.0 * f) * v[after] - (1.0 - f) * a[after]
-            near[k, first:last] = (1.0 - f) ** 2 * before + f**2 * behind
-    return Nearby(near[:, rows], weights)
+        both = np.stack([v, a])
+        for start in np.unique(shift):
+            k, place = shift == start, beyond + int(start)
+            now, then = (both[:, place + i : place + i + last - first] for i in (0, 1))
+            near[k, first:last] = here[k] @ now + after[k] @ then
+    return Nearby(near if len(rows) == len(speed) else near[:, rows], weights)  # rows ascend
 
 
 def filtered_column(term: FrictionTerm, motion: JointMotion, near: Nearby) -> FloatArray:

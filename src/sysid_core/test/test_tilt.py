@@ -20,8 +20,10 @@ from sysid_core.workers import workers
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
 
 
-@pytest.mark.parametrize("name", ["ur10", "kuka_lwr"])
-@pytest.mark.parametrize("degrees", [0.0, 3.0, 90.0, 180.0])
+@pytest.mark.parametrize(
+    ("name", "degrees"),
+    [("ur10", 0.0), ("kuka_lwr", 0.0), ("ur10", 3.0), ("kuka_lwr", 90.0), ("ur10", 180.0)],
+)
 def test_gravity_in_another_direction_is_named_with_its_angle(
     name: str, degrees: float, make_recording: Callable[..., Recording]
 ) -> None:
