@@ -34,7 +34,7 @@ from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
 from sysid_core.signals.plateaus import LiveEnds
-from sysid_core.signals.repeats import LiveRepeats, StandingJoints
+from sysid_core.signals.repeats import LiveRepeats, LostEfforts, StandingJoints
 
 __all__ = ["SampleStream"]
 
@@ -78,6 +78,8 @@ class SampleStream:
         self._ends = LiveEnds(config.rate, most)
         self._repeats = LiveRepeats(1.0 / config.rate, config.gap, positions=nm)
         self._standing = StandingJoints(nm)
+        # where rows mix joints, one that is lost spoils all
+        self._lost = LostEfforts(most) if robot.floating else None
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)
@@ -121,10 +123,12 @@ class SampleStream:
     def joint_counts(self) -> StreamCounts:
         """What the joint states have brought so far."""
         counts, repeats = self._joints.counts, self._repeats
+        repeated = repeats.count + self._standing.count
+        repeated += 0 if self._lost is None else self._lost.count
         return replace(
             counts,
-            received=counts.received + repeats.count + self._standing.count,
-            repeated=repeats.count + self._standing.count,
+            received=counts.received + repeated,
+            repeated=repeated,
             lost=max(0, counts.lost - repeats.covered),
         )
 
@@ -166,6 +170,8 @@ class SampleStream:
         stamps, rows = np.asarray(time, dtype=np.float64), np.hstack([q, tau])
         new = self._repeats.find_new(stamps, rows)
         new[new] = self._standing.take_out(rows[new])
+        if self._lost is not None:
+            new[new] = self._lost.take_out(tau[new])
         taken, rows = self._arrivals.push(stamps[new], rows[new])
         if self._arrivals.clock != clock and len(self._joints):  # times move by the delay
             finish(reset=False)
@@ -188,7 +194,9 @@ class SampleStream:
     def take_diagnostics(self) -> tuple[Diagnostic, ...]:
         """Return what was noticed since the last call that someone should mend."""
         found = list(self._sensors.diagnostics(self._joints.newest))
-        found += self._standing.take_diagnostics(self.robot.actuated_names)
+        for standing in (self._standing, self._lost):
+            if standing is not None:
+                found += standing.take_diagnostics(self.robot.actuated_names)
         found += self._disagreement
         if self._contacts is not None:
             found += self._contacts.take_diagnostics()

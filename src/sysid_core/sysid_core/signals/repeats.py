@@ -10,7 +10,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.diagnostics import Diagnostic
 
-__all__ = ["LEAST_STEP", "SPARE", "LiveRepeats", "StandingJoints"]
+__all__ = ["LEAST_STEP", "SPARE", "LiveRepeats", "LostEfforts", "StandingJoints"]
 
 SPARE = 2.0
 """Periods by which a message that repeats is taken before a gap would begin: robots rest."""
@@ -31,6 +31,12 @@ moved and repeats one [-]."""
 _TOLD = 2.0  # Times as long as that for which it is told
 _SLOWER = 1.5
 """Times the least messages that new positions took, up to which a joint does not slow down [-]."""
+_FULL = 0.98
+"""Share of its limit from which a motor gives no more [-]."""
+_GENTLE = 4.0
+"""Usual steps from zero within which an effort goes through it gently."""
+_RECENT = 1e-3
+"""Share of a new effort's step in the usual one [-]."""
 _LEAP = 3.0
 """Times all steps before by which a position leaps to where it stands [-]."""
 
@@ -155,12 +161,7 @@ class StandingJoints:
     def take_diagnostics(self, names: Sequence[str]) -> list[Diagnostic]:
         """Name the joints that stood for longer than by chance since the last call."""
         told, self._told = self._told, np.zeros_like(self._told)
-        message = "its position stood in the middle of a motion while others went on: left out"
-        hint = "see whether its encoder or the messages of its drive were lost"
-        return [
-            Diagnostic("frozen", message, subject=names[j], hint=hint)
-            for j in np.flatnonzero(told).tolist()
-        ]
+        return _frozen("position", "encoder", names, told)
 
     def _judge(self, j: int, positions: FloatArray) -> None:
         """Judge joint j by its newest positions (n,), the last of which repeat one."""
@@ -182,3 +183,101 @@ class StandingJoints:
             float(self._greatest[j]), _LEAP * float(np.abs(steps[: changes[-1]]).max())
         )
         self.stands[j] = leapt or (moved and took[-1] <= _SLOWER * fastest)
+
+
+class LostEfforts:
+    """Tells messages in which a joint's effort stands that never does: its drive was lost.
+
+    The noise of an effort is there at rest, too. It stands where it is cut off, at an end of its
+    range or its motor's, and at zero where a driver swallows small torques, so that no effort goes
+    through zero gently.
+
+    Parameters
+    ----------
+    limits : (n,) [N·m]
+        Efforts that motors cannot exceed.
+    """
+
+    def __init__(self, limits: FloatArray) -> None:
+        joints = len(limits)
+        self.count = 0  # Messages in which one stands
+        self._told = np.zeros(joints, dtype=np.bool_)  # Which stood since that was last taken
+        self._limits = _FULL * limits
+        self._row = np.full(joints, np.nan)
+        self._lowest, self._highest = np.full(joints, np.inf), np.full(joints, -np.inf)
+        self._usual, self._least = np.zeros(joints), np.full(joints, np.inf)
+        self._seen = np.zeros(joints)  # New efforts
+        # times that it went through zero, and stood there
+        self._through, self._zeros = np.zeros(joints), np.zeros(joints)
+        self._changes = np.zeros(joints)  # Messages in a row that changed it
+        self._since = np.zeros(joints)  # Messages since that
+        self._lively, self._stands = np.zeros((2, joints), dtype=np.bool_)
+
+    def take_out(self, efforts: FloatArray) -> BoolArray:
+        """Return in which messages no effort (m, n) stands."""
+        goes_on = np.ones(len(efforts), dtype=np.bool_)
+        whole = np.vstack([self._row, efforts])
+        self._row = whole[-1]
+        with np.errstate(invalid="ignore", over="ignore"):
+            size = np.abs(np.diff(whole, axis=0))
+        new = ~(size == 0.0)
+        may_stand = self._lively | (self._changes + len(new) > _LIVELY)
+        if not ((~new.all(axis=0) | (self._since > 0.0)) & may_stand).any():
+            self._since[:] = 0.0  # of those that never stand it does not matter
+            self._learn(whole, size, new)
+            return goes_on
+        for k in range(len(efforts)):
+            self._learn(whole[k : k + 2], size[k : k + 1], new[k : k + 1])
+            goes_on[k] = not self._stand(efforts[k], new[k]).any()
+        self.count += int((~goes_on).sum())
+        return goes_on
+
+    def take_diagnostics(self, names: Sequence[str]) -> list[Diagnostic]:
+        """Name the joints whose efforts stood for longer than by chance since the last call."""
+        told, self._told = self._told, np.zeros_like(self._told)
+        return _frozen("effort", "sensor", names, told)
+
+    def _learn(self, whole: FloatArray, size: FloatArray, new: BoolArray) -> None:
+        """Take in efforts (1 + m, n), how far each is from the one before, and if it is new."""
+        if not len(size):
+            return
+        known = new & np.isfinite(size)
+        count = known.sum(axis=0)
+        mean = np.where(known, size, 0.0).sum(axis=0) / np.maximum(count, 1)
+        self._seen += count
+        share = np.maximum(_RECENT * count, count / np.maximum(self._seen, 1.0))
+        self._usual += np.minimum(share, 1.0) * (mean - self._usual)
+        self._least = np.minimum(self._least, size.min(axis=0, initial=np.inf, where=known))
+        near = np.abs(whole) <= _GENTLE * self._usual
+        self._through += (near[1:] & near[:-1] & (whole[1:] * whole[:-1] < 0.0)).sum(axis=0)
+        values = whole[1:]
+        self._lowest = np.minimum(self._lowest, values.min(axis=0, initial=np.inf, where=known))
+        self._highest = np.maximum(self._highest, values.max(axis=0, initial=-np.inf, where=known))
+        changed = self._changes + len(size) - 1 >= _LIVELY
+        lively = changed & known.all(axis=0) & (size[-1] > _CREEP * self._least)
+        self._lively = np.where(new[-1], lively, self._lively)
+        self._changes = np.where(new.all(axis=0), self._changes + len(size), 0.0)
+
+    def _stand(self, row: FloatArray, new: BoolArray) -> BoolArray:
+        """Return which efforts (n,) of a message stand, which of them are new being known."""
+        self._since = np.where(new, 0.0, self._since + 1.0)
+        self._stands &= ~new
+        due = self._since == _STANDS
+        if due.any():
+            zero = row == 0.0
+            inside = (self._lowest < row) & (row < self._highest) & (np.abs(row) < self._limits)
+            inside &= ~zero | (self._through > self._zeros)
+            self._zeros += due & zero
+            self._stands |= due & inside & self._lively
+        self._told |= self._stands & (self._since > _TOLD * _STANDS)
+        return self._stands
+
+
+def _frozen(what: str, whose: str, names: Sequence[str], told: BoolArray) -> list[Diagnostic]:
+    """Name the joints of which something stood that else never does."""
+    message = f"its {what} stood in the middle of a motion while others went on: left out"
+    hint = f"see whether its {whose} or the messages of its drive were lost"
+    return [
+        Diagnostic("frozen", message, subject=names[j], hint=hint)
+        for j in np.flatnonzero(told).tolist()
+    ]

@@ -457,3 +457,19 @@ def test_nothing_comes_of_a_joint_that_stood_while_others_moved(ur10: Robot) -> 
     assert stream.joint_counts.repeated > 480
     (text,) = map(str, stream.take_diagnostics())
     assert text.startswith(f"{names[2]}: its position stood")
+
+
+def test_messages_with_a_lost_effort_of_a_leg_are_left_out_and_told() -> None:
+    robot = load_robot("solo12")
+    names, count = robot.joint_names, 2000
+    stream = SampleStream(robot, SLOW)
+    effort = sines(count, 12, seed=1) + np.random.default_rng(0).normal(0.0, 0.01, (count, 12))
+    effort[800:1300, 2] = effort[799, 2]
+    time = np.arange(count) / RATE
+    for k in range(0, count, 37):
+        part = slice(k, k + 37)
+        stream.push_joint_states(time[part], names, sines(count, 12)[part], effort[part])
+    assert 490 < stream.joint_counts.repeated <= 500
+    assert stream.joint_counts.received == count
+    (text,) = (one for one in map(str, stream.take_diagnostics()) if "its effort" in one)
+    assert text.startswith(f"{names[2]}: its effort stood")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sysid_core.arrays import BoolArray, FloatArray
-from sysid_core.signals.repeats import LiveRepeats, StandingJoints
+from sysid_core.signals.repeats import LiveRepeats, LostEfforts, StandingJoints
 
 PERIOD = 0.01
 
@@ -121,5 +121,46 @@ def test_joints_that_rest_turn_or_have_slow_encoders_do_not_stand(
         noise = np.random.default_rng(0).normal(0.0, 0.5 * quantum, SWEEP.shape)
         positions = np.round((positions + noise) / quantum) * quantum
     found, told = _standing(positions, 7)
+    assert found.mean() < 0.01
+    assert told == []
+
+
+EFFORT = 10.0 * SWEEP + np.random.default_rng(3).normal(0.0, 0.1, SWEEP.shape)
+
+
+def _lost(efforts: FloatArray, limit: float = np.inf) -> tuple[BoolArray, list[str]]:
+    """Return in which messages an effort is lost, and what is said of it."""
+    lost = LostEfforts(np.full(3, limit))
+    found = ~np.concatenate([lost.take_out(efforts[k : k + 7]) for k in range(0, len(efforts), 7)])
+    assert lost.count == found.sum()
+    return found, [str(one) for one in lost.take_diagnostics(NAMES)]
+
+
+@pytest.mark.parametrize("value", [None, 0.0])
+def test_an_effort_that_stands_though_it_is_noisy_is_found(value: float | None) -> None:
+    efforts = EFFORT.copy()
+    efforts[600:800, 0] = efforts[599, 0] if value is None else value
+    found, told = _lost(efforts)
+    assert found[610:800].all()
+    assert not found[:600].any()
+    assert not found[800:].any()
+    (text,) = told
+    assert text.startswith("a: its effort stood")
+
+
+@pytest.mark.parametrize(
+    ("changed", "limit"),
+    [
+        (np.clip(EFFORT, -7.0, 7.0), np.inf),
+        (np.clip(EFFORT, -7.0, 7.0), 7.0),
+        (np.where(np.abs(EFFORT) < 3.0, 0.0, EFFORT), np.inf),
+        (np.round(EFFORT), np.inf),
+        (EFFORT[np.arange(len(TIME)) // 10 * 10], np.inf),
+        (np.where(TIME[:, None] < 4.0, 0.0, EFFORT), np.inf),
+    ],
+    ids=["cut_off", "motors_limit", "swallowed", "coarse", "slow", "off_at_first"],
+)
+def test_what_an_effort_does_all_the_time_is_not_lost(changed: FloatArray, limit: float) -> None:
+    found, told = _lost(changed, limit)
     assert found.mean() < 0.01
     assert told == []
