@@ -19,6 +19,7 @@ from sysid_core.cut_efforts import mark_cut_efforts
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.contact_kinematics import ContactKinematics
 from sysid_core.errors import DataError
+from sysid_core.leaps import without_leaps
 from sysid_core.recording import ImuMounting, Recording
 from sysid_core.robot.imu import described_cutoff
 from sysid_core.robot.interpretation import interpret
@@ -52,12 +53,14 @@ def aligned_recording(
     return aligned_interpreted(robot, interpret(robot, recording, lenient=lenient), config)
 
 
-def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConfig) -> Aligned:
+def aligned_interpreted(
+    robot: Robot, interpreted: Recording, config: SignalConfig, began: float | None = None
+) -> Aligned:
     """Bring an interpreted recording onto one grid.
 
     The description's `signals` apply where `config` leaves the choice open. A legged robot's
     sensors that come late are moved by that; an inertial sensor that is not the base's is left
-    out. Efforts that are cut off are marked.
+    out. Efforts that are cut off are marked. Of a part, `began` [s] is when the whole did.
 
     Raises
     ------
@@ -65,9 +68,11 @@ def aligned_interpreted(robot: Robot, interpreted: Recording, config: SignalConf
         If no stretch of it is usable, or odometry contradicts the legs.
     """
     try:
+        interpreted, said = without_leaps(robot, interpreted, began)
         aligned = _on_grid(robot, interpreted, config)
         if interpreted.base is not None and robot.floating and robot.description.contacts:
             aligned = _on_time(robot, interpreted, config, aligned)
+        aligned = replace(aligned, warnings=(*said, *aligned.warnings))
         return mark_cut_efforts(robot, aligned)
     except DataError as err:
         raise DataError(str(err), source=interpreted.source) from err

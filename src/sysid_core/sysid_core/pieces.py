@@ -167,7 +167,7 @@ def _aligned(how: Aligning, number: int, part: Part, conversion: JointConversion
     else:
         interpreted = interpret(robot, part.recording, lenient=lenient, part_of=conversion)
         try:
-            aligned = aligned_interpreted(robot, interpreted, config)
+            aligned = aligned_interpreted(robot, interpreted, config, part.origin)
         except DataError as error:
             raise _UnusablePartError(str(error)) from error
     # the grid has what was recorded
