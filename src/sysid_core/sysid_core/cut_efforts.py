@@ -12,12 +12,12 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
-from sysid_core.lost_efforts import mark_lost
+from sysid_core.lost_efforts import Run, lost_runs
 from sysid_core.online.saturation import ASKED, cut_off, needs, varies
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.signals.align import Aligned
-from sysid_core.signals.chain import ChainConfig, filter_grid
+from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
 from sysid_core.signals.cutoff import highest_cutoff
 from sysid_core.signals.filters import support
 from sysid_core.signals.plateaus import ALIKE, BEYOND, COARSE, FEWEST, LIMIT, most_alike
@@ -28,6 +28,9 @@ _CUTOFF = 10.0
 """Cut-off [Hz] behind which a motion tells what torque it needs."""
 _MOVES = 0.01
 """Share of a joint's top speed from which it moves [-]: at rest it needs no other torque."""
+_BEARS, _PLACES = 0.2, 20
+"""Share of a joint's usual effort that its weight has where it cannot be zero [-]; places at which
+the weight is looked at."""
 _RATE, _LOOKED_AT = 50.0, 4000
 """Rate [Hz] of the samples that are looked at, several in any run that bends a model; the most."""
 
@@ -61,8 +64,14 @@ def mark_cut_efforts(robot: Robot, aligned: Aligned) -> Aligned:
     masks, said = [np.zeros(effort.shape) for effort in efforts], []
     joints = np.flatnonzero(robot.actuated).tolist()
     for j in joints:
-        if (count := mark_lost(j, grids, masks)) > 0:
-            message = f"the torque stood for {count / aligned.rate:.2g} s: left out"
+        lost = lost_runs(j, grids)
+        if not any(_bears(robot, grids, j, run) for run in lost if not run.level):
+            lost = [run for run in lost if run.level]
+        if lost:
+            for run in lost:
+                masks[run.grid][run.where, j] = 2.0
+            seconds = sum(run.length for run in lost) / aligned.rate
+            message = f"the torque stood for {seconds:.2g} s: left out"
             hint = "see whether its drive was off, or its messages were lost"
             name = robot.joint_names[j]
             said.append(str(Diagnostic("torque_lost", message, subject=name, hint=hint)))
@@ -78,6 +87,22 @@ def mark_cut_efforts(robot: Robot, aligned: Aligned) -> Aligned:
         for grid, mask in zip(grids, masks, strict=True)
     )
     return replace(aligned, grids=marked, warnings=(*aligned.warnings, *said))
+
+
+def _bears(robot: Robot, grids: Sequence[Grid], j: int, run: Run) -> bool:
+    """Whether joint j bears so much weight in a run that its torque cannot be zero.
+
+    Without weight it can, as where the robot is led by hand. In contact nobody knows.
+    """
+    if robot.floating:
+        return True
+    grid = grids[run.grid]
+    effort = grid.joints["effort"][:, j]
+    few = slice(run.where.start, run.where.stop, max(1, run.length // _PLACES))
+    position = grid.joints["position"][few]
+    none = np.zeros_like(position)
+    weight = _needed(robot, Samples(grid.time[few], position, none, none, none))[:, j]
+    return bool(np.mean(np.nan_to_num(weight) ** 2) > _BEARS**2 * np.mean(effort**2))
 
 
 def _flats(j: int, efforts: Sequence[FloatArray]) -> Iterator[_Flat]:

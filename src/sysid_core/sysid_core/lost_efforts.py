@@ -13,7 +13,7 @@ from sysid_core.signals.chain import Grid
 from sysid_core.signals.plateaus import FEWEST
 from sysid_core.signals.updates import longest_by_chance, quantum
 
-__all__ = ["mark_lost"]
+__all__ = ["Run", "lost_runs"]
 
 _STILL = 1e-9
 """Share of its RMS by which an effort may change that stands: rounding [-]."""
@@ -38,7 +38,7 @@ _SELDOM = 0.5
 """Share of the samples in which a joint's effort stood at most [-]: in more it is measured so."""
 
 
-class _Run(NamedTuple):
+class Run(NamedTuple):
     """Samples of a grid in which an effort stands."""
 
     grid: int
@@ -72,7 +72,7 @@ class _Effort(NamedTuple):
         """What it changes by from sample to sample, where it does."""
         return float(np.median(self.steps))
 
-    def held(self, runs: Sequence[_Run]) -> list[_Run]:
+    def held(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs in which it keeps a value that it had but once, while its joint moves.
 
         To one at which it is cut off it returns, as to those of a coarse one; or it is an extreme.
@@ -90,7 +90,7 @@ class _Effort(NamedTuple):
             and (np.abs(self.values - run.level) <= self.rounding).sum() == run.length
         ]
 
-    def off(self, runs: Sequence[_Run]) -> list[_Run]:
+    def off(self, runs: Sequence[Run]) -> list[Run]:
         """Return the runs at zero, unless a driver swallows small torques.
 
         Then no effort goes through zero gently, and few leap to it from far beyond the least that
@@ -111,32 +111,25 @@ class _Effort(NamedTuple):
         return [run for run in runs if run.moves or run.inside]
 
 
-def mark_lost(j: int, grids: Sequence[Grid], masks: Sequence[FloatArray]) -> int:
-    """Mark where the effort of joint j stood and was none; return in how many samples.
-
-    Masks are (n, nj), one for each grid.
-    """
+def lost_runs(j: int, grids: Sequence[Grid]) -> list[Run]:
+    """Return where the effort of joint j stood and was none: kept, or zero."""
     efforts = [grid.joints["effort"][:, j] for grid in grids]
     values = np.concatenate(efforts)
     rounding = _STILL * float(np.sqrt(np.mean(values**2)))
     steps = np.concatenate([np.abs(np.diff(effort)) for effort in efforts])
     changes = steps > rounding
     if not changes.any():
-        return 0
+        return []
     effort = _Effort(values, steps[changes], rounding)
     shortest = int(max(FEWEST, longest_by_chance(changes))) + 1
     runs = list(_runs(j, grids, rounding, shortest))
-    at_zero = [run for run in runs if abs(run.level) <= rounding]
-    lost = effort.off(at_zero) + effort.held([run for run in runs if abs(run.level) > rounding])
-    count = sum(run.length for run in lost)
-    if count > _SELDOM * len(values):
-        return 0
-    for run in lost:
-        masks[run.grid][run.where, j] = 2.0
-    return count
+    at_zero = [run for run in runs if not run.level]
+    lost = effort.off(at_zero) + effort.held([run for run in runs if run.level])
+    seldom = sum(run.length for run in lost) <= _SELDOM * len(values)
+    return lost if seldom else []
 
 
-def _runs(j: int, grids: Sequence[Grid], rounding: float, shortest: int) -> Iterator[_Run]:
+def _runs(j: int, grids: Sequence[Grid], rounding: float, shortest: int) -> Iterator[Run]:
     """Yield where the effort of joint j stands for so many samples, but not all the time."""
     positions = [grid.joints["position"][:, j] for grid in grids]
     travel = max(np.abs(q[shortest:] - q[:-shortest]).max(initial=0.0) for q in positions)
@@ -149,10 +142,10 @@ def _runs(j: int, grids: Sequence[Grid], rounding: float, shortest: int) -> Iter
             if before < 0 and after >= len(effort):
                 continue
             level = float(effort[start])
-            yield _Run(
+            yield Run(
                 number,
                 slice(start, stop),
-                level,
+                level if abs(level) > rounding else 0.0,
                 bool(np.ptp(q[start:stop]) * shortest > _MOVES * travel * (stop - start)),
                 abs(float(effort[before]) - level) if before >= 0 else np.inf,
                 abs(float(effort[after]) - level) if after < len(effort) else np.inf,

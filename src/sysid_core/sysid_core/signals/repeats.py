@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -128,31 +129,34 @@ class StandingJoints:
     def __init__(self, joints: int) -> None:
         self.count = 0  # Messages in which one stands
         self._told = np.zeros(joints, dtype=np.bool_)  # Which stood since that was last taken
-        self._rows = np.full((1, joints), np.nan)  # Newest positions
+        self._recent = deque([np.full(joints, np.nan)], _REMEMBERED)  # Newest positions
         self._least, self._greatest = np.full(joints, np.inf), np.zeros(joints)
         self._since = np.zeros(joints, dtype=np.intp)  # Messages since a new position
         self._due = np.full(joints, int(_STANDS))  # of these, after which one is judged
         self.stands = np.zeros(joints, dtype=np.bool_)  # Which do by the newest message
 
     def take_out(self, rows: FloatArray) -> BoolArray:
-        """Return in which rows (m, nc) no joint stands."""
-        known = np.vstack([self._rows, rows[:, : self._rows.shape[1]]])
-        first = len(self._rows)
-        self._rows = known[-_REMEMBERED:]
-        with np.errstate(invalid="ignore", over="ignore"):
-            size = np.abs(known[first:] - known[first - 1 : -1])
+        """Return in which rows (m, nc) no joint stands; those that are not finite do not count."""
+        rows, goes_on = rows[:, : len(self._due)], np.ones(len(rows), dtype=np.bool_)
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            if finite.any():
+                goes_on[finite] = self.take_out(rows[finite])
+            return goes_on
+        size = np.abs(np.diff(rows, axis=0, prepend=self._recent[-1][None]))
         new = size > LEAST_STEP
-        goes_on = np.ones(len(rows), dtype=np.bool_)
         self._least = np.minimum(self._least, size.min(axis=0, initial=np.inf, where=new))
         self._greatest = np.maximum(self._greatest, size.max(axis=0, initial=0.0, where=new))
         if new.all() and not self._since.any():
+            self._recent.extend(rows)
             return goes_on
-        for k, moved in enumerate(new):
+        for k, (row, moved) in enumerate(zip(rows, new, strict=True)):
+            self._recent.append(row)
             self._since = np.where(moved, 0, self._since + 1)
             self.stands &= ~moved
             self._due[moved] = _STANDS
             for j in np.flatnonzero(self._since == self._due):
-                self._judge(int(j), known[: first + k + 1, j])
+                self._judge(int(j))
             goes_on[k] = not self.stands.any()
             self._told |= self.stands & (self._since > _TOLD * self._due)
         self.count += int((~goes_on).sum())
@@ -163,10 +167,9 @@ class StandingJoints:
         told, self._told = self._told, np.zeros_like(self._told)
         return _frozen("position", "encoder", names, told)
 
-    def _judge(self, j: int, positions: FloatArray) -> None:
-        """Judge joint j by its newest positions (n,), the last of which repeat one."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            steps = np.diff(positions)
+    def _judge(self, j: int) -> None:
+        """Judge joint j by its newest positions, the last of which repeat one."""
+        steps = np.diff([row[j] for row in self._recent])
         changes = np.flatnonzero(np.abs(steps) > LEAST_STEP)
         if len(changes) <= _CHANGES:
             return
@@ -180,7 +183,7 @@ class StandingJoints:
         lively = np.ptp(changes[-_LIVELY:]) == _LIVELY - 1
         moved = (onward or lively) and (np.abs(last) > _CREEP * self._least[j]).all()
         leapt = abs(last[-1]) >= max(
-            float(self._greatest[j]), _LEAP * float(np.abs(steps[: changes[-1]]).max())
+            float(self._greatest[j]), _LEAP * float(np.abs(steps[changes[:-1]]).max())
         )
         self.stands[j] = leapt or (moved and took[-1] <= _SLOWER * fastest)
 
