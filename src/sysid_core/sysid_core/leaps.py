@@ -45,20 +45,21 @@ def without_leaps(
     for j in np.flatnonzero(fast).tolist():
         values = hampel(without_spoiled(position[:, [j]])).values[:, 0]
         leaps = _leaps(values, limits[j] * steps[:, 0])
-        size = np.diff(values)[leaps]
-        left = list(zip(leaps.tolist(), size.tolist(), strict=True))
+        left = dict(zip(leaps.tolist(), np.diff(values)[leaps].tolist(), strict=True))
         out = 0
-        for (first, one), (last, other) in pairwise(list(left)):
-            if abs(one + other) < _BACK * abs(one) and time[last] - time[first] < _BRIEF:
+        for first, last in pairwise(leaps.tolist()):
+            if first not in left or time[last] - time[first] >= _BRIEF:
+                continue
+            if abs(left[first] + left[last]) < _BACK * abs(left[first]):
                 keep[first + 1 : last + 1] = False
                 out += last - first
-                left = [leap for leap in left if leap[0] not in (first, last)]
+                del left[first], left[last]
         name = robot.joint_names[j]
         if out:
             message = f"its position leapt away and back: {out} rows are left out"
             hint = "see whether its encoder or the messages of its drive were lost"
             said.append(str(Diagnostic("leap", message, subject=name, hint=hint)))
-        for k, by in left:
+        for k, by in left.items():
             at = time[k] - (time[0] if began is None else began)
             message = f"its position leaps by {by:.2g} rad at {at:.1f} s, faster than it can move"
             hint = "if its zero is another then, leave one side out by --without START:END"

@@ -17,10 +17,12 @@ from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.dynamics.contact_dynamics import ContactDynamics, ContactTerms
 from sysid_core.dynamics.contact_kinematics import null_space
 from sysid_core.dynamics.tree import TreeRegression
+from sysid_core.identification import Identification
 from sysid_core.inertia import central_inertia, from_mass_com_inertia
 from sysid_core.recording import Recording, Samples
 from sysid_core.robot.library import load_robot
 from sysid_core.robot.model import Robot
+from sysid_core.validation import validate
 
 TROT = np.array([[1, 0, 0, 1], [0, 1, 1, 0]], dtype=bool)
 STANCES = np.array(
@@ -254,6 +256,26 @@ def ur10_truth(ur10: Robot) -> FloatArray:
     vector[layout.term("coulomb")] = [9.0, 11.0, 6.0, 2.0, 1.8, 1.5]
     vector[layout.term("armature")] = [1.0, 1.0, 0.6, 0.2, 0.2, 0.2]
     return vector
+
+
+@pytest.fixture(scope="session")
+def clean(ur10: Robot, ur10_truth: FloatArray) -> Recording:
+    """Return a recording of that arm without a fault."""
+    return recorded(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
+
+
+@pytest.fixture(scope="session")
+def error_on_clean(
+    ur10: Robot, ur10_truth: FloatArray, clean: Recording
+) -> Callable[[Identification], float]:
+    """Return a function that says how far a model is off that recording [N·m], held out."""
+
+    def error(found: Identification) -> float:
+        parameters = found.estimate.parameters
+        scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
+        return float(np.linalg.norm(scores.rmse_identified))
+
+    return error
 
 
 @pytest.fixture(scope="session")

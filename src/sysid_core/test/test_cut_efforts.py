@@ -13,23 +13,15 @@ from sysid_core.aligning import aligned_recording
 from sysid_core.arrays import FloatArray
 from sysid_core.batch import Batch, batch_of, learning_rows
 from sysid_core.dynamics.select import make_regression
-from sysid_core.identification import identify
+from sysid_core.identification import Identification, identify
 from sysid_core.recording import BaseRecording, Recording, Samples
 from sysid_core.robot import Robot
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
 from sysid_core.signals.filters import support
 from sysid_core.signals.options import SignalConfig
-from sysid_core.validation import validate
 
 ELBOW = 2
 Spoil = Callable[[FloatArray], FloatArray]
-
-
-@pytest.fixture(scope="module")
-def clean(
-    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
-) -> Recording:
-    return make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
 
 
 def spoiled(recording: Recording, spoil: Spoil, joint: int = ELBOW) -> Recording:
@@ -48,20 +40,14 @@ def told(warnings: tuple[str, ...]) -> list[str]:
 
 
 def test_nothing_is_learned_from_what_is_cut_off(
-    ur10: Robot, ur10_truth: FloatArray, clean: Recording
+    ur10: Robot, clean: Recording, error_on_clean: Callable[[Identification], float]
 ) -> None:
     cut = spoiled(clean, above(0.2))
     found = identify(ur10, cut)
     (text,) = told(found.warnings)
     assert text.startswith(f"{ur10.joint_names[ELBOW]}: the torque stays at")
     assert "left out" in text
-
-    def error(recording: Recording) -> float:
-        parameters = identify(ur10, recording).estimate.parameters
-        scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
-        return float(np.linalg.norm(scores.rmse_identified))
-
-    assert error(cut) < 1.5 * error(clean)
+    assert error_on_clean(found) < 1.5 * error_on_clean(identify(ur10, clean))
 
 
 def test_a_coarse_effort_that_is_cut_off_is_told_of(ur10: Robot, clean: Recording) -> None:

@@ -9,21 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sysid_core.arrays import FloatArray
-from sysid_core.identification import identify
+from sysid_core.identification import Identification, identify
 from sysid_core.leaps import without_leaps
 from sysid_core.recording import Recording
 from sysid_core.robot import Robot
-from sysid_core.validation import validate
 
 SHOULDER = 1
-
-
-@pytest.fixture(scope="module")
-def clean(
-    ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
-) -> Recording:
-    return make_recording(ur10, ur10_truth, duration=24.0, noise=0.3, seed=3)
 
 
 def moved(recording: Recording, by: float, first: float, last: float) -> Recording:
@@ -34,19 +25,23 @@ def moved(recording: Recording, by: float, first: float, last: float) -> Recordi
 
 
 def test_nothing_is_learned_between_a_leap_and_the_one_back(
-    ur10: Robot, ur10_truth: FloatArray, clean: Recording
+    ur10: Robot, clean: Recording, error_on_clean: Callable[[Identification], float]
 ) -> None:
     spoiled = moved(moved(clean, 30.0, 8.0, 8.3), -0.5, 12.0, 13.0)
     found = identify(ur10, spoiled)
     (text,) = (text for text in found.warnings if "leap" in text)
     assert text.startswith(f"{ur10.joint_names[SHOULDER]}: its position leapt away and back")
+    unspoiled = identify(ur10, replace(clean, velocity=None))
+    assert error_on_clean(found) < 1.5 * error_on_clean(unspoiled)
 
-    def error(recording: Recording) -> float:
-        parameters = identify(ur10, recording).estimate.parameters
-        scores = validate(ur10, clean, ur10_truth, parameters, learned_cutoff=8.0).scores
-        return float(np.linalg.norm(scores.rmse_identified))
 
-    assert error(spoiled) < 1.5 * error(replace(clean, velocity=None))
+def test_what_lies_between_two_that_are_left_out_stays(ur10: Robot, clean: Recording) -> None:
+    spoiled = moved(moved(clean, 1.0, 8.0, 8.2), 1.0, 8.7, 8.9)
+    left, (text,) = without_leaps(ur10, spoiled)
+    rows = int(text.split(": ")[2].split(" rows")[0])
+    assert len(clean) - len(left) == rows
+    gone = np.setdiff1d(clean.time, left.time)
+    assert (((gone >= 8.0) & (gone < 8.2)) | ((gone >= 8.7) & (gone < 8.9))).all()
 
 
 def test_a_joint_that_gets_another_zero_is_told_with_the_time(

@@ -33,7 +33,7 @@ from sysid_core.signals.filters import support
 from sysid_core.signals.inertial import FIRST, Biases
 from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.outliers import HALF_WINDOW, unwrapped
-from sysid_core.signals.plateaus import LiveEnds
+from sysid_core.signals.plateaus import LIMIT, LiveEnds
 from sysid_core.signals.repeats import LiveRepeats, LostEfforts, StandingJoints
 
 __all__ = ["SampleStream"]
@@ -79,7 +79,7 @@ class SampleStream:
         self._repeats = LiveRepeats(1.0 / config.rate, config.gap, positions=nm)
         self._standing = StandingJoints(nm)
         # where rows mix joints, one that is lost spoils all
-        self._lost = LostEfforts(most) if robot.floating else None
+        self._lost = LostEfforts(LIMIT * most) if robot.floating else None
         self._arrivals = LiveArrivals(1.0 / config.rate, config.gap, judged=nm)
         self._angles = np.full((1, nm), np.nan)
         longest = max(0.1, config.gap / config.rate)

@@ -32,8 +32,6 @@ moved and repeats one [-]."""
 _TOLD = 2.0  # Times as long as that for which it is told
 _SLOWER = 1.5
 """Times the least messages that new positions took, up to which a joint does not slow down [-]."""
-_FULL = 0.98
-"""Share of its limit from which a motor gives no more [-]."""
 _GENTLE = 4.0
 """Usual steps from zero within which an effort goes through it gently."""
 _RECENT = 1e-3
@@ -198,14 +196,14 @@ class LostEfforts:
     Parameters
     ----------
     limits : (n,) [N·m]
-        Efforts that motors cannot exceed.
+        Efforts from which motors give no more.
     """
 
     def __init__(self, limits: FloatArray) -> None:
         joints = len(limits)
         self.count = 0  # Messages in which one stands
         self._told = np.zeros(joints, dtype=np.bool_)  # Which stood since that was last taken
-        self._limits = _FULL * limits
+        self._limits = limits
         self._row = np.full(joints, np.nan)
         self._lowest, self._highest = np.full(joints, np.inf), np.full(joints, -np.inf)
         self._usual, self._least = np.zeros(joints), np.full(joints, np.inf)
