@@ -20,7 +20,7 @@ from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.noise import row_weights
 from sysid_core.estimation.setting import Setting
 
-__all__ = ["Tilt", "find_tilt"]
+__all__ = ["OpposedEffortsError", "Tilt", "find_tilt"]
 
 _SAMPLES = 1000
 """Most samples that are looked at: of two numbers' doubt, most is the model's error."""
@@ -28,6 +28,10 @@ _ROUNDS = 4
 """Most steps; from gravity upside down two were enough."""
 _SETTLED = 1.0
 """Gain in log evidence below which a further step is not worth its time."""
+
+
+class OpposedEffortsError(DataError):
+    """All efforts have the opposite sign of the torques that move the robot."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def find_tilt(
 
     Raises
     ------
-    DataError
+    OpposedEffortsError
         If the torques are better explained by their opposite sign: it turns gravity, too, but also
         friction, which would then drive the joints.
     """
@@ -133,7 +137,7 @@ def find_tilt(
     if _opposed(described.problem):
         reverse = fit(described.regression, -1.0).evidence
         if reverse > max(best.evidence, described.evidence + CERTAIN):
-            raise DataError(
+            raise OpposedEffortsError(
                 "efforts have the opposite sign of the torques that move the robot, even of "
                 "friction; turn the sign of 'effort.gain' in the description"
             )

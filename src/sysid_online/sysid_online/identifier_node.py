@@ -202,7 +202,7 @@ class IdentifierNode(Node):
         answer = question.answer()
         with self._lock:
             taken = not self._frozen and self._identifier.adopt(answer)
-        if taken and answer is not None:
+        if taken and answer.learner is not None:
             terms = _chosen_terms(answer.robot) or "none"
             self.get_logger().info(f"friction terms that predict torque better: {terms}")
             for note in answer.second.diagnostics if answer.second else ():

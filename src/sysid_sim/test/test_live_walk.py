@@ -9,6 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from sysid_core.dynamics.contact import ContactRegression
@@ -132,6 +133,33 @@ def test_a_walk_is_identified_whatever_is_missing_or_wrong(name: str, change: Ch
     assert found.last.identified
     assert found.last.scores.r2 > 0.99
     assert found.mass == pytest.approx(found.true_mass, rel=0.02)
+
+
+def in_a_tilted_world(recording: Recording) -> Recording:
+    """Turn the odometry's world by 4°, which no inertial sensor tells."""
+    tilt = pin.Quaternion(pin.rpy.rpyToMatrix(np.radians(4.0), 0.0, 0.0))
+
+    def change(base: BaseRecording) -> BaseRecording:
+        turned = [(tilt * pin.Quaternion(*q[[3, 0, 1, 2]])).coeffs() for q in base.orientation]
+        position = base.position @ tilt.matrix().T
+        return replace(base, orientation=np.array(turned), position=position)
+
+    return without_imu(with_base(recording, change))
+
+
+def test_an_odometry_whose_world_is_tilted_does_no_harm() -> None:
+    name, errors = "spot_trot", []
+    samples, run = samples_of(name), walked(name)
+    regression = ContactRegression(run.robot)
+    truth = regression.residuals(samples, run.truth).residual
+    for change in (without_imu, in_a_tilted_world):
+        found = replayed(name, change).last
+        assert any("world is tilted" in text for text in found.warnings) is (
+            change is in_a_tilted_world
+        )
+        own = regression.residuals(samples, found.parameters).residual
+        errors.append(float(np.sqrt(np.mean((own - truth) ** 2))))
+    assert errors[1] < 1.5 * errors[0]
 
 
 @pytest.mark.parametrize("name", ["solo12_trot", "spot_trot"])

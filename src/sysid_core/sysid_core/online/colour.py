@@ -15,6 +15,7 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Sums
 from sysid_core.online.changes import CERTAIN, log_odds
 from sysid_core.online.innovations import Noise, negligible
+from sysid_core.online.intake import LEAST_CORRELATION
 
 __all__ = ["LAG", "Bursts", "Colours", "ResidualColour"]
 
@@ -256,6 +257,11 @@ class Colours(NamedTuple):
 
     used: ResidualColour  # Of the model in use, which learns from them
     judging: Bursts  # Of the older one that changes are judged by
+
+    @property
+    def correlation(self) -> FloatArray:
+        """Samples (G,) that stand for an independent one of the model in use [-]."""
+        return np.maximum(self.used.factor, LEAST_CORRELATION)
 
     def clear(self) -> None:
         """Forget what was usual."""

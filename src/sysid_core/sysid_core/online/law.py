@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Friction and low-pass of a robot that is being identified live, chosen as a recording's are."""
+"""Friction, low-pass and gravity of a robot that is identified live, found as for recordings."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sysid_core.arrays import FloatArray
 from sysid_core.batch import GAP, Batch
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.effort_lag import contact_lag
 from sysid_core.errors import SysidError
+from sysid_core.estimation import Estimate
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.friction_filter import sign_factor
+from sysid_core.online.gravity import Gravity
 from sysid_core.online.learner import Learner
 from sysid_core.online.second_filter import SecondFilter, choose_filter, leaves_enough, rate_of
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.online.torque_checks import refusing
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.rungs import STEP
@@ -30,10 +34,13 @@ from sysid_core.signals.timing import split_at_gaps
 from sysid_core.solving import Posing
 from sysid_core.threads import one_thread
 
-__all__ = ["Answer", "Choices", "Past", "Question"]
+__all__ = ["Answer", "Choices", "Past", "Question", "Seen"]
 
+_FIRST = 1.0
+"""Windows of informative samples after which torques are asked for gravity first, before one joint
+after the other is blamed for another."""
 _WINDOWS = (2.0, 4.0, 8.0, 16.0)
-"""Windows of informative samples after which terms are chosen: twice as many show finer ones."""
+"""The same after which terms are chosen: twice as many show finer ones."""
 _STILL = 0.01
 """See `IdentifyConfig.still`."""
 _REST = 1.0
@@ -45,6 +52,7 @@ class Choices(NamedTuple):
 
     friction: bool
     low_pass: bool
+    gravity: bool = False
 
     @staticmethod
     def of(robot: Robot, config: OnlineConfig) -> Choices:
@@ -54,6 +62,8 @@ class Choices(NamedTuple):
         return Choices(
             config.friction == "chosen" and robot.is_tree and not settled,
             config.low_pass == "chosen" and (robot.floating or known.signals.cutoff is None),
+            # rows of loops take long, and few linkages hang askew
+            (robot.is_tree or robot.floating) and "gravity" not in known.effort_excludes,
         )
 
 
@@ -73,28 +83,33 @@ class Past:
         In the order in which they came.
     second : SecondFilter or None
         What samples go through before they are learned from.
+    gravity : Gravity
+        What torques told of it.
     """
 
     def __init__(self, choices: Choices) -> None:
         self.parts: list[Part] = []
         self.second: SecondFilter | None = None
+        self.gravity = Gravity.AS_DESCRIBED
         self._choices = choices
-        self._asked = 0 if any(choices) else len(_WINDOWS)
+        self._due = (_FIRST, *_WINDOWS) if choices.gravity else _WINDOWS
+        self._asked = 0 if any(choices) else len(self._due)
         self._samples, self._moved = 0, -np.inf
 
     @property
     def open(self) -> bool:
         """Whether a choice is still to come."""
-        return self._asked < len(_WINDOWS)
+        return self._asked < len(self._due)
 
     @property
     def diagnostics(self) -> Iterable[Diagnostic]:
         """What was found of what samples go through."""
-        return () if self.second is None else self.second.diagnostics
+        found = () if self.second is None else self.second.diagnostics
+        return *self.gravity.told, *found
 
-    def filtered(self, samples: Samples) -> Samples:
+    def filtered(self, robot: Robot, samples: Samples) -> Samples:
         """Return the samples to learn from when others came in."""
-        return samples if self.second is None else self.second.push(samples)
+        return _passed(self.gravity.levelled(robot, samples), self.second)
 
     def applied(self, config: OnlineConfig) -> OnlineConfig:
         """Return a configuration with the cut-off of the samples to learn from."""
@@ -128,29 +143,50 @@ class Past:
         self.clear()
         self.parts, self._samples = kept, sum(part.informative for part in kept)
 
-    def question(self, robot: Robot, config: OnlineConfig) -> Question | None:
+    def question(self, robot: Robot, config: OnlineConfig, seen: Seen) -> Question | None:
         """Return the next choice if the samples suffice for it, which counts as made then."""
         window = config.sliding_window.samples
-        if not (self.open and self._samples >= _WINDOWS[self._asked] * window):
+        if not (self.open and self._samples >= self._due[self._asked] * window):
             return None
-        lower = self._asked > 0  # so little data show less than what a filter bends
+        windows = self._due[self._asked]
         self._asked += 1
         second = None if self.second is None else self.second.choice
-        return Question(robot, config, self._choices, lower, second, self.parts, len(self.parts))
+        past = self.parts, len(self.parts)
+        return Question(robot, config, self._choices, windows, second, self.gravity, seen, *past)
 
     def close(self) -> None:
-        """Let go of the samples after the last choice."""
+        """Let go of the samples after the last choice; a robot that hangs askew is asked on."""
         if not self.open:
             self.clear()
+            self._asked -= self.gravity.refuses
+
+
+def _passed(samples: Samples, second: SecondFilter | None) -> Samples:
+    return samples if second is None else second.push(samples)
+
+
+class Seen(NamedTuple):
+    """What an identifier knows when it asks."""
+
+    estimate: Estimate | None
+    colour: FloatArray  # (G,) rows that count as an independent one [-]
+    blames: bool = False  # Whether a joint's torque looks wrong
+
+    @staticmethod
+    def of(learner: Learner) -> Seen:
+        """Return what a learner knows."""
+        found = learner.suspects or refusing(learner.verdicts, in_use=False, early=True)
+        return Seen(learner.estimate, learner.colours.correlation, bool(found))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A friction law and a low-pass that predict better, and who learned with them."""
+    """What predicts better: friction terms, a low-pass, gravity; and who learned with it."""
 
     regression: Regression
-    learner: Learner
+    learner: Learner | None  # None: nothing is better
     second: SecondFilter | None
+    gravity: Gravity
     past: list[Part]  # What it was asked about
     learned: int  # Parts of it that were learned from
 
@@ -159,16 +195,19 @@ class Answer:
         """The robot with its new terms."""
         return self.regression.robot
 
-    def succeed(self, other: Learner, past: Past) -> Learner:
-        """Let who learned take the place of another, with all that came since it was asked."""
+    def successor(self, other: Learner, past: Past) -> Learner:
+        """Return who learns from now on, with all that came since it was asked."""
+        past.gravity, learner = self.gravity, self.learner
+        if learner is None:
+            return other
         for part, _ in self.past[self.learned :]:
-            self.learner.relearn(part if self.second is None else self.second.push(part))
+            learner.relearn(_passed(self.gravity.levelled(self.robot, part), self.second))
         same = past.second is None and self.second is None
-        self.learner.succeed(other, lasts=same)
+        learner.succeed(other, lasts=same)
         past.second = self.second
         if self.second is not None:  # samples come out of it later
-            self.learner.time = min(self.learner.time, self.second.time)
-        return self.learner
+            learner.time = min(learner.time, self.second.time)
+        return learner
 
 
 @dataclass(frozen=True)
@@ -178,36 +217,59 @@ class Question:
     robot: Robot
     config: OnlineConfig
     choices: Choices
-    lower: bool  # Whether the low-pass may be lower
-    second: CutoffChoice | None  # At present
+    windows: float  # Of informative samples
+    # second, gravity: at present.
+    second: CutoffChoice | None
+    gravity: Gravity
+    seen: Seen
     past: list[Part]
     count: int  # Parts of the past to look at
 
+    @property
+    def lower(self) -> bool:
+        """Whether the low-pass may be lower: little data show less than what a filter bends."""
+        return self.windows > _WINDOWS[0]
+
     @one_thread()
-    def answer(self) -> Answer | None:
-        """Choose, and learn from the samples with what is chosen; None: nothing is better.
+    def answer(self) -> Answer:
+        """Choose, and learn from the samples with what is chosen.
 
         Touches nothing that others change, so that any thread may call it. Terms that joints have
         already stay as they are: the parameters in use mean what they meant.
         """
-        regression, second = make_regression(self.robot), None
-        past, config = self.past[: self.count], self.config
-        parts = [part.samples for part in past]
-        telling = [part.samples for part in past if part.informative]
-        choice = self._low_pass(parts)
+        regression, config = make_regression(self.robot), self.config
+        past = self.past[: self.count]
+        gravity = self._gravity([part.samples for part in past if part.informative])
+        levelled = gravity is not self.gravity and gravity.direction is not None
+        parts = [gravity.levelled(self.robot, part.samples) for part in past]
+        telling = [samples for samples, part in zip(parts, past, strict=True) if part.informative]
+        choice, second = self.second, None
+        chooses = self.windows >= _WINDOWS[0] and not gravity.refuses  # else all would bend to it
+        if chooses:
+            choice = self._low_pass(parts)
         if choice is not None:
             second = SecondFilter(choice, rate_of(parts), config.cutoff)
             config = replace(config, cutoff=choice.cutoff)
             telling = parts = list(map(second.push, parts))
-        if self.choices.friction:
+        if self.choices.friction and chooses:
             regression = self._with_friction(regression, telling, config)
         found = regression.robot.description.friction_chosen
-        if found == self.robot.description.friction_chosen and choice == self.second:
-            return None
-        learner = Learner(regression.robot, regression, config)
-        for part in parts:
-            learner.relearn(part)
-        return Answer(regression, learner, second, self.past, self.count)
+        same = found == self.robot.description.friction_chosen and choice == self.second
+        learner = None
+        if levelled or not same:
+            learner = Learner(regression.robot, regression, config)
+            for part in parts:
+                learner.relearn(part)
+        return Answer(regression, learner, second, gravity, self.past, self.count)
+
+    def _gravity(self, telling: list[Samples]) -> Gravity:
+        """Return what torques tell of gravity."""
+        estimate, colour, blames = self.seen
+        # a leg's effort of another scale looks like a tilt, a tilted arm like such efforts
+        if not self.choices.gravity or estimate is None or (blames and self.robot.floating):
+            return self.gravity
+        batch = _batch(self.robot, Samples.concatenate(telling), self.config)
+        return self.gravity.asked(self.robot, batch, estimate, colour, _STILL)
 
     @property
     def _terms(self) -> FrictionChoice:

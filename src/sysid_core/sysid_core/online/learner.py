@@ -258,7 +258,7 @@ class Learner:
             return None
         self._solved_at = self.informative
         self._learned = statistics = self.window.learned
-        colour = np.maximum(self.colours.used.factor, LEAST_CORRELATION)
+        colour = self.colours.correlation
         nominal = self._nominal
         if self.estimate is not None:
             nominal = self._unanchored.expected(nominal, self.estimate)
@@ -319,7 +319,7 @@ class Learner:
         """
         expected = 1.0 / (estimate.noise_std**2 * self._correlation)
         usual = self.colours.used
-        lasting = usual.variance * np.maximum(usual.factor, LEAST_CORRELATION)
+        lasting = usual.variance * self.colours.correlation
         seen = np.where(usual.known, 1.0 / np.maximum(lasting, 1e-300), 0.0)
         information, moment = weighted_sums(self._learned, np.maximum(seen, expected))
         prior = self.regression.base.project(self._prior.mean)

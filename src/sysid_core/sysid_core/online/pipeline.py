@@ -16,7 +16,7 @@ from sysid_core.estimation import Estimate
 from sysid_core.online.evidence import gather
 from sysid_core.online.gate import Decision, decide
 from sysid_core.online.judging import with_load
-from sysid_core.online.law import Answer, Choices, Past, Question
+from sysid_core.online.law import Answer, Choices, Past, Question, Seen
 from sysid_core.online.learner import Learner
 from sysid_core.online.payload import PayloadEstimator
 from sysid_core.online.payload_phases import Alarmed, Following, Former
@@ -115,7 +115,7 @@ class OnlineIdentifier:
             if not self._model.identified:  # what was learned rests on efforts that are cut off
                 self._learner.forget()
                 self._past.clear()
-        samples = self._past.filtered(fresh)
+        samples = self._past.filtered(self.robot, fresh)
         if len(samples) == 0:
             self._past.add(fresh, 0)
             return
@@ -154,24 +154,26 @@ class OnlineIdentifier:
         return update
 
     def choose_friction(self) -> None:
-        """Choose friction terms and a low-pass at once, if that is due."""
+        """Choose friction terms and a low-pass, and ask for gravity, at once if that is due."""
         if (question := self.question()) is not None:
             self.adopt(question.answer())
 
     def question(self) -> Question | None:
-        """Return the choice of friction terms and low-pass that is due; None where none is."""
-        possible = self.config.cutoff > 0.0 and not self._unsettled
-        return self._past.question(self.robot, self.config) if possible else None
+        """Return what is to be asked of the samples so far; None where nothing is due."""
+        if self.config.cutoff <= 0.0 or self._unsettled:
+            return None
+        return self._past.question(self.robot, self.config, Seen.of(self._learner))
 
-    def adopt(self, answer: Answer | None) -> bool:
-        """Go on with the friction terms and low-pass of an answer, unless it is out of date.
+    def adopt(self, answer: Answer) -> bool:
+        """Go on with what an answer says, unless it is out of date.
 
-        The parameters in use stay; the terms are part of the next that are adopted.
+        The parameters in use stay; friction terms are part of the next that are adopted.
         """
-        fits = answer is not None and answer.past is self._past.parts and not self._unsettled
-        if answer is not None and fits:
-            self._take_law(answer.regression)
-            self._learner = answer.succeed(self._learner, self._past)
+        if fits := answer.past is self._past.parts and not self._unsettled:
+            learner = answer.successor(self._learner, self._past)
+            if learner is not self._learner:
+                self._take_law(answer.regression)
+                self._learner = learner
         self._past.close()
         return fits
 
@@ -224,16 +226,9 @@ class OnlineIdentifier:
         else:
             self._act(decision, estimate)
         changed, self._told = self._revision != self._told, self._revision
-        return summary(
-            self._learner,
-            self._tracker,
-            self._model,
-            decision,
-            scores,
-            (*self._notes, *self._past.diagnostics),
-            revision=self._revision,
-            changed=changed,
-        )
+        known = self._learner, self._tracker, self._model
+        told = *self._notes, *self._past.diagnostics
+        return summary(*known, decision, scores, told, revision=self._revision, changed=changed)
 
     def _decision(self, scores: PrequentialScores) -> Decision:
         """Return what the gate says, or the tracker before it."""
@@ -242,6 +237,8 @@ class OnlineIdentifier:
             return alarmed(self._tracker.phase)
         since = learner.time - self._changed_at
         evidence = gather(learner, model, scores, since, self._silence, changed=changed)
+        if wrong := self._past.gravity.refusal:  # which makes joints look wrong
+            evidence = replace(evidence, wrong_torques=wrong, changed=False)
         return decide(evidence, self.config.gate)
 
     def _act(self, decision: Decision, fresh: Estimate | None) -> None:
