@@ -24,6 +24,9 @@ $(VENV)/.ready-test: $(VENV)/.ready requirements-test.lock
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
+test-heavy: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m heavy $(ARGS)
+
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -18,8 +18,11 @@ SEEDS = (2, 3, 8, 9, 113, 122)  # before there was a watch, most of them were ru
 
 @pytest.mark.parametrize(
     ("robot", "seed"),
-    [(robot, seed) for robot in ("panda", "digit_left_leg") for seed in SEEDS]
-    + [("solo12", 2), ("solo12", 5)],
+    [
+        pytest.param(robot, seed, marks=pytest.mark.heavy if k else ())
+        for robot, seeds in (("panda", SEEDS), ("digit_left_leg", SEEDS), ("solo12", (2, 5)))
+        for k, seed in enumerate(seeds)
+    ],
 )
 def test_no_attack_makes_a_robot_run_away(robot: str, seed: int) -> None:
     attack = attacks.attack(robot, seed)

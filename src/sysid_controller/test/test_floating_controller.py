@@ -131,7 +131,11 @@ def test_stands_still_on_its_feet(solo12: Robot, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "mode"), [("qp", "computed_torque"), ("projected", "feed_forward")]
+    ("method", "mode"),
+    [
+        pytest.param("qp", "computed_torque", marks=pytest.mark.heavy),
+        ("projected", "feed_forward"),
+    ],
 )
 def test_tracking_at_least_halves_with_identified_parameters(
     solo12: Robot, method: str, mode: str, perturbed: Callable[..., FloatArray]

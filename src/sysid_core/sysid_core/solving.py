@@ -16,12 +16,14 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.effort_scales import find_wrong_effort
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.inertia import nearest_consistent
+from sysid_core.joint_zeros import find_askew
 from sysid_core.loads import Bare, expecting_loads
 from sysid_core.online.intake import expected_errors
 from sysid_core.priors import default_constraints, default_prior
+from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
-from sysid_core.tilt import Tilt, find_tilt
+from sysid_core.tilt import Tilt
 
 __all__ = ["Posing", "Solved", "solve"]
 
@@ -107,9 +109,11 @@ def solve(
             doubts = find_wrong_effort(regression, problem, learned, still)
         # rows of loops take long, and few linkages hang askew
         if not doubts and (regression.per_joint or regression.robot.floating):
-            tilt = find_tilt(regression, learned, still, posing.problem, estimate, correlation)
-            if tilt is not None:
-                return Solved(estimate, problem, correlation, (tilt.finding,), tilt)
+            refit = Refit(learned, still, posing.problem, estimate, correlation)
+            askew = find_askew(refit, refit.fit(regression))
+            if askew is not None:
+                tilt = askew if isinstance(askew, Tilt) else None
+                return Solved(estimate, problem, correlation, (askew.finding,), tilt)
     if not regression.per_joint:
         return Solved(estimate, problem, correlation, doubts)
     several = len(regression.groups) > 1

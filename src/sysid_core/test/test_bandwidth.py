@@ -54,7 +54,14 @@ def _error(ur10: Robot, clean: Recording, ur10_truth: FloatArray, found: Identif
     return float(np.linalg.norm(scores.rmse_identified))
 
 
-@pytest.mark.parametrize("spoil", [_vibrating, _shaken, _interpolated])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _interpolated,
+        pytest.param(_vibrating, marks=pytest.mark.heavy),
+        pytest.param(_shaken, marks=pytest.mark.heavy),
+    ],
+)
 def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_prediction(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording], spoil: Spoil
 ) -> None:

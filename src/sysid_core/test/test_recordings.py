@@ -60,7 +60,7 @@ def _same(one: Identification, other: Identification) -> None:
     assert len(one.samples) == len(other.samples)
 
 
-@pytest.mark.parametrize("rows", [1500, 2200])
+@pytest.mark.parametrize("rows", [1500, pytest.param(2200, marks=pytest.mark.heavy)])
 def test_a_recording_in_parts_gives_what_it_gives_whole(
     robot: Robot,
     truth: FloatArray,
@@ -131,7 +131,11 @@ MOVES = {
 
 @pytest.mark.parametrize(
     ("when", "rows"),
-    [("after", 2500), ("early", 100_000), ("between", 2500)],
+    [
+        ("between", 2500),
+        pytest.param("after", 2500, marks=pytest.mark.heavy),
+        pytest.param("early", 100_000, marks=pytest.mark.heavy),
+    ],
 )
 def test_rests_take_no_part(
     robot: Robot, truth: FloatArray, monkeypatch: pytest.MonkeyPatch, when: str, rows: int

@@ -201,6 +201,12 @@ def _nodes_of(launch: str) -> tuple[str, ...]:
 RUN = list({_nodes_of(launch): launch for launch in sorted(LAUNCHES, key=len)}.values())
 RUN += [launch for launch in BESIDE if launch not in RUN]
 """The longest of those that start the same nodes, and those with commands beside them."""
+FIRST = {launch.split()[0]: launch for launch in reversed(RUN)}
+RUN_EACH = [
+    pytest.param(launch, marks=() if launch in (*FIRST.values(), *BESIDE) else pytest.mark.heavy)
+    for launch in RUN
+]
+"""Further ones of a launch file take long."""
 
 
 def test_every_command_for_running_nodes_is_run_beside_some() -> None:
@@ -265,7 +271,7 @@ def _run(command: str, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("daemon", "interrupts")
-@pytest.mark.parametrize("launch", RUN)
+@pytest.mark.parametrize("launch", RUN_EACH)
 def test_a_documented_launch_file_runs_with_the_commands_beside_it(
     launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,9 @@ def difference(one: Samples, other: Samples) -> float:
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize(("odometry", "imu"), [(0.0, 0.03), (0.6, 0.0)])
+@pytest.mark.parametrize(
+    ("odometry", "imu"), [(0.6, 0.0), pytest.param(0.0, 0.03, marks=pytest.mark.heavy)]
+)
 def test_a_recording_is_put_on_time(
     walk: tuple[Robot, Recording], odometry: float, imu: float
 ) -> None:

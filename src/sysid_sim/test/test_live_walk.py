@@ -120,12 +120,12 @@ def twist_in_the_world(recording: Recording) -> Recording:
     ("name", "change"),
     [
         ("solo12_trot", without_contacts),
-        ("solo12_trot", one_in_ten_flipped),
+        pytest.param("solo12_trot", one_in_ten_flipped, marks=pytest.mark.heavy),
         ("spot_trot", as_it_is),
         ("spot_trot", without_imu),
         ("spot_trot", without_contacts),
-        ("spot_trot", all_in_the_air),
-        ("spot_trot", flipped),
+        pytest.param("spot_trot", all_in_the_air, marks=pytest.mark.heavy),
+        pytest.param("spot_trot", flipped, marks=pytest.mark.heavy),
     ],
 )
 def test_a_walk_is_identified_whatever_is_missing_or_wrong(name: str, change: Change) -> None:

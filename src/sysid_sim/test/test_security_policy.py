@@ -65,7 +65,7 @@ def test_the_policy_is_what_a_node_needs(name: str, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(owner, method, making)
 
     for method, kind in MAKERS.items():
-        watch(rclpy.node.Node, method, kind, 2)
+        watch(importlib.import_module("rclpy.node").Node, method, kind, 2)
     action = importlib.import_module("sysid_controller.trajectory_action")
     watch(action, "ActionServer", "actions execute", 2)
     module, kind = NODES[name].split(":")

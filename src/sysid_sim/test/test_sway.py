@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pytest
 
 from sysid_core.identification import IdentifyConfig, identify
 from sysid_core.robot import load_robot
@@ -16,6 +17,7 @@ from sysid_sim.walker import MOTIONS, Walker
 SEED = 0
 
 
+@pytest.mark.heavy
 def test_what_a_sway_hardly_shows_is_not_bent_to_its_noise() -> None:
     trot = find_scenario("solo12_trot")
     sway = replace(trot, behaviour=partial(Walker, MOTIONS["wobble"]))

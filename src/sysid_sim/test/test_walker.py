@@ -78,7 +78,13 @@ def test_an_arm_cannot_walk(robot_of: Callable[[str], Robot]) -> None:
         Simulation(robot, robot.consistent_nominal).sense_base()
 
 
-@pytest.mark.parametrize("name", LEGGED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name.endswith("_trot") else pytest.mark.heavy)
+        for name in LEGGED
+    ],
+)
 def test_no_scenario_ends_in_a_fall(name: str) -> None:
     run = walked(name)
     position, orientation = poses_of(run)

@@ -14,7 +14,9 @@ from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate
+from sysid_core.joint_zeros import JointZero, find_askew
 from sysid_core.recording import Samples
+from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import rotate_into_body, turned
 from sysid_core.solving import Posing
@@ -23,20 +25,21 @@ from sysid_core.tilt import OpposedEffortsError, find_tilt
 __all__ = ["Gravity"]
 
 _TOLERATED = 0.1
-"""Share of its weight that a fixed robot may miss before a model is refused: below, one that was
-bent to it beats the nominal one, which misses as much [-]."""
+"""Share of its weight that a fixed robot may miss before a model is refused, or other joints are
+taken for right: below, one that was bent to it beats the nominal one, which misses as much [-]."""
 
 
 @dataclass(frozen=True)
 class Gravity:
-    """What torques told of gravity; without any finding it acts as described.
+    """What torques told of gravity, or of how links hang in it, if not as described.
 
     Attributes
     ----------
     direction : (3,) [m/s²], optional
         Of a floating base, in the world of its odometry.
-    refuses : bool
-        Whether no model may be learned before the description is mended.
+    refuses, explains : bool
+        Whether no model may be learned before the description is mended; whether it is what makes
+        joints' torques look wrong.
     """
 
     AS_DESCRIBED: ClassVar[Gravity]
@@ -44,11 +47,13 @@ class Gravity:
     finding: Diagnostic | None = None
     direction: FloatArray | None = None
     refuses: bool = False
+    explains: bool = False
 
-    @property
-    def refusal(self) -> tuple[Diagnostic, ...]:
-        """What a model is refused for."""
-        return (self.finding,) if self.finding is not None and self.refuses else ()
+    def blamed(self, wrong: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        """Return what a model is refused for where some torques look wrong, or none."""
+        if self.finding is not None and (self.refuses or (self.explains and wrong)):
+            return (self.finding,)
+        return wrong
 
     @property
     def told(self) -> tuple[Diagnostic, ...]:
@@ -76,18 +81,27 @@ class Gravity:
         """
         there = robot if self.direction is None else robot.in_gravity(self.direction)
         try:
-            pose = Posing(None, None).problem
-            tilt = find_tilt(make_regression(there), batch, still, pose, estimate, colour)
+            refit = Refit(batch, still, Posing(None, None).problem, estimate, colour)
+            described = refit.fit(make_regression(there))
+            # joints of legs are too many to be asked one after the other
+            find = find_tilt if robot.floating else find_askew
+            found = find(refit, described)
         except OpposedEffortsError as error:
             return Gravity(Diagnostic("effort_sign", str(error)), refuses=True)
         except (SysidError, np.linalg.LinAlgError):
             return self
-        if tilt is None:
+        if found is None:
             return self if robot.floating else Gravity.AS_DESCRIBED
-        tilt = replace(tilt, described=np.array(robot.description.gravity))
+        if isinstance(found, JointZero):
+            return Gravity(found.finding, explains=_is_large(found.shift))
+        tilt = replace(found, described=np.array(robot.description.gravity))
         if robot.floating:
             return Gravity(tilt.finding, tilt.gravity)
-        return Gravity(tilt.finding, refuses=bool(np.sin(min(tilt.angle, 1.57)) > _TOLERATED))
+        return Gravity(tilt.finding, refuses=_is_large(tilt.angle))
+
+
+def _is_large(angle: float) -> bool:
+    return float(np.sin(min(abs(angle), 0.5 * np.pi))) > _TOLERATED
 
 
 Gravity.AS_DESCRIBED = Gravity()

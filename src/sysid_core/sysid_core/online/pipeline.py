@@ -237,9 +237,8 @@ class OnlineIdentifier:
             return alarmed(self._tracker.phase)
         since = learner.time - self._changed_at
         evidence = gather(learner, model, scores, since, self._silence, changed=changed)
-        if wrong := self._past.gravity.refusal:  # which makes joints look wrong
-            evidence = replace(evidence, wrong_torques=wrong, changed=False)
-        return decide(evidence, self.config.gate)
+        wrong = self._past.gravity.blamed(evidence.wrong_torques)
+        return decide(replace(evidence, wrong_torques=wrong), self.config.gate)
 
     def _act(self, decision: Decision, fresh: Estimate | None) -> None:
         """Do what was decided; a fresh estimate may come into use."""

@@ -56,6 +56,7 @@ def test_it_begins_and_ends_at_rest_where_the_robot_stands(design: StandingDesig
     np.testing.assert_allclose(ends.velocity, 0.0, atol=1e-3 * middle)
 
 
+@pytest.mark.heavy
 def test_the_best_of_many_keeps_the_limits(robot: Robot, design: StandingDesign) -> None:
     found = excite(robot, design.limits, ExciteConfig(duration=6.0, harmonics=4, iterations=12))
     assert found.sharpness > 1.0

@@ -98,6 +98,7 @@ def recorded(leg: Robot, samples: Samples) -> Recording:
     return Recording(samples.time, leg.actuated_names, position, velocity, effort)
 
 
+@pytest.mark.heavy
 def test_late_efforts_of_a_leg_get_their_time(leg: Robot, run: Samples) -> None:
     late = run.effort.copy()
     late[2:] = run.effort[:-2]

@@ -573,7 +573,9 @@ def test_gains_that_are_too_high_are_seen_against_trusted_masses(
     assert 0.02 < found.mass_std < 0.15
 
 
-@pytest.mark.parametrize(("robot", "seed"), [("panda", 2), ("valkyrie_arm", 3)])
+@pytest.mark.parametrize(
+    ("robot", "seed"), [pytest.param("panda", 2, marks=pytest.mark.heavy), ("valkyrie_arm", 3)]
+)
 def test_a_load_that_the_first_model_was_learned_with_can_be_put_down(
     arm_of: Callable[[str], Arm], load: FloatArray, robot: str, seed: int
 ) -> None:
@@ -614,7 +616,7 @@ def wide_error(arm: Arm, update: Update) -> float:
 
 @pytest.mark.parametrize(
     ("robot", "compensated", "borne"),
-    [("ur10", 0.6, 1.0), ("panda", 0.3, 0.9)],
+    [("ur10", 0.6, 1.0), pytest.param("panda", 0.3, 0.9, marks=pytest.mark.heavy)],
 )
 def test_nothing_is_learned_while_a_hand_leads_the_robot(
     arm_of: Callable[[str], Arm], robot: str, compensated: float, borne: float
@@ -764,7 +766,7 @@ def pushed(samples: Samples, start: float, stop: float) -> Samples:
     return replace(samples, effort=samples.effort + on[:, None] * PUSH)
 
 
-@pytest.mark.parametrize("lasts", [0.6, 1.5])
+@pytest.mark.parametrize("lasts", [0.6, pytest.param(1.5, marks=pytest.mark.heavy)])
 def test_a_push_leaves_the_model_as_it_was(
     panda: Arm, learned: OnlineIdentifier, lasts: float
 ) -> None:
