@@ -81,6 +81,7 @@ def test_what_the_spectrum_takes_for_motion_is_filtered_where_it_spoils_the_pred
     assert max(ladder.values()) > 1.5 * min(ladder.values())
 
 
+@pytest.mark.heavy
 def test_what_spoils_wrists_alone_is_filtered_however_noisy_the_shoulder_is(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:
@@ -105,6 +106,7 @@ def test_what_spoils_wrists_alone_is_filtered_however_noisy_the_shoulder_is(
     assert error(None) < 1.1 * min(error(cutoff) for cutoff in (2.0, 4.0, 8.0))
 
 
+@pytest.mark.heavy
 def test_a_filter_that_cuts_into_a_fast_motion_is_not_taken(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

@@ -205,7 +205,8 @@ class IdentifierNode(Node):
         if taken and answer.learner is not None:
             terms = _chosen_terms(answer.robot) or "none"
             self.get_logger().info(f"friction terms that predict torque better: {terms}")
-            for note in answer.second.diagnostics if answer.second else ():
+            second = answer.second.diagnostics if answer.second else ()
+            for note in (*answer.gravity.told, *second):
                 self.get_logger().info(str(note))
         trim_memory()  # samples were there more than once
 

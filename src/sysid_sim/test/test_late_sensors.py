@@ -150,6 +150,7 @@ def test_torques_tell_that_the_odometrys_world_is_tilted(walk: tuple[Robot, Reco
     assert any("the odometry's world is tilted" in text for text in found.warnings)
 
 
+@pytest.mark.heavy
 def test_torques_tell_that_it_is_the_accelerometer_which_is_off(
     walk: tuple[Robot, Recording],
 ) -> None:

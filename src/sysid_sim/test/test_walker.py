@@ -190,6 +190,7 @@ def _joint(name: str, parent: str, axis: str) -> str:
     <limit lower="-1.5" upper="1.5" effort="2.0" velocity="5.0"/></joint>"""
 
 
+@pytest.mark.heavy
 def test_an_arm_on_a_quadruped_sways_within_its_range(
     robot_of: Callable[[str], Robot], tmp_path: Path
 ) -> None:

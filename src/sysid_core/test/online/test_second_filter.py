@@ -182,6 +182,7 @@ def _last(robot: Robot, recording: Recording, low_pass: str = "chosen") -> Updat
     return last.update
 
 
+@pytest.mark.heavy
 def test_late_efforts_get_their_time_live(arm: Robot, late: Recording) -> None:
     update = _last(arm, late)
     told = [note for note in update.notes if note.kind == "effort_lag"]
