@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: bench clean demo docs-figures lint sbom setup setup-test test test-heavy
+.PHONY: bench clean demo docs-figures lint sbom setup test test-heavy
 
 setup: $(VENV)/.ready
 
@@ -20,8 +20,6 @@ demo: setup
 $(VENV)/.ready-test: $(VENV)/.ready requirements-test.lock
 	$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements-test.lock
 	@touch $@
-
-setup-test: $(VENV)/.ready-test
 
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)

@@ -85,6 +85,7 @@ def run(commands: Commands, out: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     return calibrate.run(parser.parse_args(words))
 
 
+@pytest.mark.heavy
 def test_a_round_ends_with_a_model_that_holds_on_another_motion(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

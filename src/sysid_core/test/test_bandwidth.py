@@ -143,7 +143,7 @@ def _late(recording: Recording, lag: float) -> Recording:
     return replace(recording, effort=moved)
 
 
-@pytest.mark.parametrize("lag", [0.03, -0.01, 0.0])
+@pytest.mark.parametrize("lag", [0.03, 0.0, pytest.param(-0.01, marks=pytest.mark.heavy)])
 def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording], lag: float
 ) -> None:
@@ -156,6 +156,7 @@ def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
     assert _error(ur10, clean, ur10_truth, found) == pytest.approx(error, rel=0.2)
 
 
+@pytest.mark.heavy
 def test_a_lag_that_noise_hides_at_the_chosen_cutoff_is_found(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording]
 ) -> None:

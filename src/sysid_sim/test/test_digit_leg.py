@@ -20,6 +20,7 @@ def run() -> Run:
     return run_scenario(find_scenario("digit_leg"), duration=6.0)
 
 
+@pytest.mark.heavy
 def test_every_joint_is_predicted_better_on_the_part_held_out(run: Run) -> None:
     found = identify(run.robot, run.recording)
     assert found.validation is not None

@@ -133,6 +133,7 @@ def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> No
     assert found.gravity is None
 
 
+@pytest.mark.heavy
 def test_torques_tell_that_the_odometrys_world_is_tilted(walk: tuple[Robot, Recording]) -> None:
     robot, recording = walk
     base = recording.base

@@ -81,7 +81,7 @@ def test_an_arm_cannot_walk(robot_of: Callable[[str], Robot]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name.endswith("_trot") else pytest.mark.heavy)
+        pytest.param(name, marks=() if name in ("solo12_trot", "spot_trot") else pytest.mark.heavy)
         for name in LEGGED
     ],
 )
@@ -153,6 +153,7 @@ def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> N
     assert share["noisy"] < 0.08
 
 
+@pytest.mark.heavy
 def test_a_walk_is_decided_by_its_seed() -> None:
     scenario = find_scenario("solo12_trot")
     one, same, other = (run_scenario(scenario, seed=seed, duration=1.3) for seed in (5, 5, 6))

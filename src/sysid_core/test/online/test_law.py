@@ -189,6 +189,7 @@ def test_an_answer_that_comes_after_a_reset_is_out_of_date(
     assert identifier.robot.description.friction_chosen == {}
 
 
+@pytest.mark.heavy
 def test_a_reset_returns_to_the_friction_of_the_description(
     least: Robot, recording: Recording
 ) -> None:

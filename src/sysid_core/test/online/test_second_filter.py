@@ -140,7 +140,7 @@ def test_a_low_pass_must_leave_most_samples(longest: float, enough: bool) -> Non
     assert leaves_enough([_walking(time)], config, 10.0) is enough
 
 
-@pytest.mark.parametrize("steps", [0, 2])
+@pytest.mark.parametrize("steps", [pytest.param(0, marks=pytest.mark.heavy), 2])
 def test_late_efforts_of_a_leg_get_their_time_live(
     solo12: Robot, solo12_data: Samples, steps: int
 ) -> None:
