@@ -23,6 +23,10 @@ _ROUNDS = 4
 """Most steps; from gravity upside down two were enough."""
 _SETTLED = 1.0
 """Gain in log evidence below which a further step is not worth its time."""
+_HOPELESS = 0.25 * CERTAIN
+"""The same of what a first step promises: fits gained up to sixteen times as much."""
+_FAR_OFF = 0.5
+"""Share of the torques that the prior's bodies miss, from which on other mountings are tried."""
 
 
 class OpposedEffortsError(DataError):
@@ -87,12 +91,18 @@ def find_tilt(refit: Refit, described: Fit) -> Tilt | None:
 
     robot, mean = described.regression.robot, described.problem.prior.mean
     best, std = described, 0.0
+    if _far_off(described.problem):  # from which a step may lead nowhere: on a wall, a ceiling?
+        size = float(np.linalg.norm(robot.description.gravity))
+        mounted = [refit.fit(in_gravity(size * axis)) for axis in (*np.eye(3), *-np.eye(3))]
+        best = max(best, *mounted, key=lambda one: one.evidence + _SETTLED * (one is described))
     for _ in range(_ROUNDS):
-        gravity, deviation = _step(refit, best, torques)
+        gravity, std, hope = _step(refit, best, torques)
+        if best is described and hope < _HOPELESS:
+            break
         turned = refit.fit(in_gravity(gravity))
         if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
             break
-        best, std = turned, deviation
+        best = turned
     if _opposed(described.problem):
         reverse = refit.fit(described.regression, sign=-1.0).evidence
         if reverse > max(best.evidence, described.evidence + CERTAIN):
@@ -100,13 +110,21 @@ def find_tilt(refit: Refit, described: Fit) -> Tilt | None:
                 "efforts have the opposite sign of the torques that move the robot, even of "
                 "friction; turn the sign of 'effort.gain' in the description"
             )
-    if best is described:
+    if best.evidence < described.evidence + CERTAIN:
         return None
     was, now = (
         np.array(found.regression.robot.description.gravity) for found in (described, best)
     )
     gain = best.evidence - described.evidence
     return Tilt(now, was, std, robot.floating, gain)
+
+
+def _far_off(problem: Problem) -> bool:
+    """Whether what the prior's bodies ask for is not at all what was measured."""
+    statistics = problem.statistics
+    missed = statistics.rmse(problem.base.project(problem.prior.mean)) ** 2
+    measured = statistics.square / np.maximum(statistics.count, 1.0)
+    return bool(missed.sum() > _FAR_OFF**2 * measured.sum())
 
 
 def _opposed(problem: Problem) -> bool:
@@ -119,8 +137,11 @@ def _opposed(problem: Problem) -> bool:
 
 def _step(
     refit: Refit, fit: Fit, torques: Callable[[FloatArray], list[FloatArray]]
-) -> tuple[FloatArray, float]:
-    """Return the gravity (3,) [m/s²] to try next, and the deviation [rad] of its direction."""
+) -> tuple[FloatArray, float, float]:
+    """Return the gravity (3,) [m/s²] to try next, the deviation [rad] of its direction, the gain.
+
+    That is in log evidence, as far as the torques are linear.
+    """
     robot, base = fit.regression.robot, fit.regression.base
     gravity = np.array(robot.description.gravity)
     size, known = float(np.linalg.norm(gravity)), base.project(fit.problem.prior.mean)
@@ -134,4 +155,5 @@ def _step(
     length = float(np.linalg.norm(turned))
     across = np.eye(3) - np.outer(turned, turned) / length**2
     deviation = np.sqrt(np.linalg.eigvalsh(across @ covariance @ across)[-1]) / length
-    return size * turned / length, float(deviation)
+    gain = 0.5 * float(mean @ np.linalg.solve(covariance, mean))
+    return size * turned / length, float(deviation), gain
