@@ -11,7 +11,7 @@ from sysid_core.arrays import FloatArray, IndexArray
 from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.refit import Fit, Refit
+from sysid_core.refit import SETTLED, Fit, Refit
 from sysid_core.tilt import Tilt, find_tilt
 
 __all__ = ["JointZero", "find_askew", "find_joint_zero"]
@@ -20,8 +20,6 @@ _ROUNDS = 6
 """Most steps: torques do not change with an angle along a straight line."""
 _FARTHEST = 0.5
 """Longest step [rad or m]."""
-_SETTLED = 1.0
-"""Gain in log evidence below which a further step is not worth its time."""
 _STEP = 1e-4
 """Angle [rad or m] over which torques' slopes are taken."""
 
@@ -57,14 +55,15 @@ def find_joint_zero(refit: Refit, described: Fit) -> JointZero | None:
     regression, best = described.regression, described
     joints = np.arange(len(regression.robot.joint_names))
     gains, steps = _steps(refit, best, refit.batch, joints)
-    joint, gain, step, shift = int(np.argmax(gains)), np.max(gains), steps[np.argmax(gains)], 0.0
+    joint, shift = int(np.argmax(gains)), 0.0
+    gain, step = gains[joint], steps[joint]
     for _ in range(_ROUNDS):
-        if gain < (_SETTLED if shift else CERTAIN):
+        if gain < (SETTLED if shift else CERTAIN):
             break
         further = shift + float(np.clip(step, -_FARTHEST, _FARTHEST))
         there = _moved(refit.batch, joint, further)
         fitted = refit.fit(regression, there)
-        if fitted.evidence < best.evidence + _SETTLED:
+        if fitted.evidence < best.evidence + SETTLED:
             break
         best, shift = fitted, further
         (gain,), (step,) = _steps(refit, best, there, joints[joint : joint + 1])

@@ -17,7 +17,10 @@ from sysid_core.estimation import Entropic, Estimate, Problem
 from sysid_core.estimation.noise import row_weights
 from sysid_core.estimation.setting import Setting
 
-__all__ = ["Fit", "Pose", "Refit", "Step"]
+__all__ = ["SETTLED", "Fit", "Pose", "Refit", "Step"]
+
+SETTLED = 1.0
+"""Gain in log evidence below which a further step is not worth its time."""
 
 _SAMPLES = 1000
 """Most samples that are looked at: of few numbers' doubt, most is the model's error."""

@@ -15,16 +15,14 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import DataError
 from sysid_core.estimation import Problem
-from sysid_core.refit import Fit, Refit
+from sysid_core.refit import SETTLED, Fit, Refit
 
 __all__ = ["OpposedEffortsError", "Tilt", "find_tilt"]
 
 _ROUNDS = 4
 """Most steps; from gravity upside down two were enough."""
-_SETTLED = 1.0
-"""Gain in log evidence below which a further step is not worth its time."""
 _HOPELESS = 0.25 * CERTAIN
-"""The same of what a first step promises: fits gained up to sixteen times as much."""
+"""Gain in log evidence below which a first step is not tried: fits gained up to 16 times it."""
 _FAR_OFF = 0.5
 """Share of the torques that the prior's bodies miss, from which on other mountings are tried."""
 
@@ -94,13 +92,13 @@ def find_tilt(refit: Refit, described: Fit) -> Tilt | None:
     if _far_off(described.problem):  # from which a step may lead nowhere: on a wall, a ceiling?
         size = float(np.linalg.norm(robot.description.gravity))
         mounted = [refit.fit(in_gravity(size * axis)) for axis in (*np.eye(3), *-np.eye(3))]
-        best = max(best, *mounted, key=lambda one: one.evidence + _SETTLED * (one is described))
+        best = max(best, *mounted, key=lambda one: one.evidence + SETTLED * (one is described))
     for _ in range(_ROUNDS):
         gravity, std, hope = _step(refit, best, torques)
         if best is described and hope < _HOPELESS:
             break
         turned = refit.fit(in_gravity(gravity))
-        if turned.evidence < max(best.evidence + _SETTLED, described.evidence + CERTAIN):
+        if turned.evidence < max(best.evidence + SETTLED, described.evidence + CERTAIN):
             break
         best = turned
     if _opposed(described.problem):
