@@ -12,9 +12,8 @@ from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.refit import SETTLED, Fit, Refit
-from sysid_core.tilt import Tilt, find_tilt
 
-__all__ = ["JointZero", "find_askew", "find_joint_zero"]
+__all__ = ["JointZero", "find_joint_zero"]
 
 _ROUNDS = 6
 """Most steps: torques do not change with an angle along a straight line."""
@@ -30,7 +29,6 @@ class JointZero:
 
     joint: str
     shift: float  # [rad or m] that its positions are too small by
-    gain: float  # In log evidence
     prismatic: bool
 
     @property
@@ -45,8 +43,8 @@ class JointZero:
         return Diagnostic("joint_zero", message, subject=self.joint, hint=hint)
 
 
-def find_joint_zero(refit: Refit, described: Fit) -> JointZero | None:
-    """Return the joint whose torques are those of other positions than it had, and by how much.
+def find_joint_zero(refit: Refit, described: Fit) -> tuple[JointZero, Fit] | None:
+    """Return the joint whose torques are those of other positions than it had, and its fit.
 
     What the prior's bodies weigh changes with each joint's angle, which gives a step for each
     joint alone. The likeliest is moved, and the model fitted anew, until that gains no more. It
@@ -67,19 +65,10 @@ def find_joint_zero(refit: Refit, described: Fit) -> JointZero | None:
             break
         best, shift = fitted, further
         (gain,), (step,) = _steps(refit, best, there, joints[joint : joint + 1])
-    gained = best.evidence - described.evidence
-    if gained < CERTAIN:
+    if best.evidence < described.evidence + CERTAIN:
         return None
     name, slides = regression.robot.joint_names[joint], regression.robot.prismatic_names
-    return JointZero(name, shift, gained, name in slides)
-
-
-def find_askew(refit: Refit, described: Fit) -> Tilt | JointZero | None:
-    """Return what explains torques that weight contradicts better: a tilt, or a joint's zero."""
-    tilt, zero = find_tilt(refit, described), find_joint_zero(refit, described)
-    if tilt is None or (zero is not None and zero.gain > tilt.gain):
-        return zero
-    return tilt
+    return JointZero(name, shift, name in slides), best
 
 
 def _moved(batch: Batch, joint: int, shift: float) -> Batch:

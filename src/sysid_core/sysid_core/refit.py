@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -61,8 +62,8 @@ class Refit:
     ) -> None:
         step = max(1, -(-len(batch) // _SAMPLES))
         self.batch = batch.select(slice(0, None, step))
-        self._rest = rest_speed(self.batch.samples, still)
-        self._colour = np.maximum(correlation / step, 1.0)
+        self._still = still
+        self.colour = np.maximum(correlation / step, 1.0)
         self._pose, self._estimate = pose, estimate
         self._solver = Entropic(covariance="none")
 
@@ -70,14 +71,28 @@ class Refit:
         """Return the rows of a regression, of other samples if some are given."""
         batch = self.batch if batch is None else batch
         regression.assume_load(self._estimate.parameters)
-        return training_rows(regression, rows_of(regression, batch), batch, self._rest)
+        return training_rows(regression, rows_of(regression, batch), batch, self.rest(batch))
+
+    def rest(self, batch: Batch) -> FloatArray:
+        """Return the speeds (nj,) [rad/s] below which joints of a batch are at rest."""
+        return rest_speed(batch.samples, self._still)
+
+    def evenly(self) -> Refit:
+        """Return one that takes residuals of all groups to be as coloured as the most are."""
+        even = copy.copy(self)
+        even.colour = np.full_like(self.colour, self.colour.max())
+        return even
+
+    def evidence(self, fit: Fit) -> float:
+        """Return the log evidence for a fit by residuals as coloured as here."""
+        return log_evidence(replace(fit.problem, correlation=self.colour), fit.estimate)
 
     def fit(self, regression: Regression, batch: Batch | None = None, *, sign: float = 1.0) -> Fit:
         """Return the fit of a regression, of other samples or of torques with another sign."""
         rows = self.rows(regression, batch)
         for block in rows.blocks:
             block.target[:] *= sign
-        problem = replace(self._pose(regression, rows), correlation=self._colour, rows=None)
+        problem = replace(self._pose(regression, rows), correlation=self.colour, rows=None)
         solved = self._solver.solve(problem)
         return Fit(regression, rows, problem, solved, log_evidence(problem, solved))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.askew import find_askew
 from sysid_core.contradiction import find_contradiction, resting_on_friction, wrong_scales
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
@@ -16,7 +17,6 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.effort_scales import find_wrong_effort
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.inertia import nearest_consistent
-from sysid_core.joint_zeros import find_askew
 from sysid_core.loads import Bare, expecting_loads
 from sysid_core.online.intake import expected_errors
 from sysid_core.priors import default_constraints, default_prior

@@ -39,7 +39,6 @@ class Tilt:
     described: FloatArray  # (3,) [m/s²]
     std: float  # [rad] of the angle between both
     floating: bool = False  # Whether it is odometry that has gravity elsewhere
-    gain: float = 0.0  # In log evidence
 
     @property
     def angle(self) -> float:
@@ -63,8 +62,8 @@ class Tilt:
         return Diagnostic("tilt", message, hint=f"set 'gravity: [{vector}]' in the description")
 
 
-def find_tilt(refit: Refit, described: Fit) -> Tilt | None:
-    """Return in which direction gravity acts, where torques contradict the description's.
+def find_tilt(refit: Refit, described: Fit) -> tuple[Tilt, Fit] | None:
+    """Return the direction of gravity that torques tell, and a fit, where they contradict another.
 
     Torques are linear in gravity: three columns, what the prior's bodies weigh along each axis,
     beside the model's own give a step from the described direction to the torques'. The model is
@@ -113,8 +112,7 @@ def find_tilt(refit: Refit, described: Fit) -> Tilt | None:
     was, now = (
         np.array(found.regression.robot.description.gravity) for found in (described, best)
     )
-    gain = best.evidence - described.evidence
-    return Tilt(now, was, std, robot.floating, gain)
+    return Tilt(now, was, std, robot.floating), best
 
 
 def _far_off(problem: Problem) -> bool:

@@ -9,18 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from sysid_core.arrays import FloatArray
+from sysid_core.askew import find_askew
 from sysid_core.batch import Batch
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate
-from sysid_core.joint_zeros import JointZero, find_askew
+from sysid_core.joint_order import JointOrder
+from sysid_core.joint_zeros import JointZero
 from sysid_core.recording import Samples
 from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import rotate_into_body, turned
 from sysid_core.solving import Posing
-from sysid_core.tilt import OpposedEffortsError, find_tilt
+from sysid_core.tilt import OpposedEffortsError
 
 __all__ = ["Gravity"]
 
@@ -84,14 +86,15 @@ class Gravity:
             refit = Refit(batch, still, Posing(None, None).problem, estimate, colour)
             described = refit.fit(make_regression(there))
             # joints of legs are too many to be asked one after the other
-            find = find_tilt if robot.floating else find_askew
-            found = find(refit, described)
+            found = find_askew(refit, described, joints=not robot.floating)
         except OpposedEffortsError as error:
             return Gravity(Diagnostic("effort_sign", str(error)), refuses=True)
         except (SysidError, np.linalg.LinAlgError):
             return self
         if found is None:
             return self if robot.floating else Gravity.AS_DESCRIBED
+        if isinstance(found, JointOrder):
+            return Gravity(found.finding, refuses=True)
         if isinstance(found, JointZero):
             return Gravity(found.finding, explains=_is_large(found.shift))
         tilt = replace(found, described=np.array(robot.description.gravity))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joints whose values are swapped, or of the other sense, are named from their torques."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sysid_core.identification import IdentifyConfig, identify
+from sysid_core.joint_order import JointOrder
+from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.online.settings import OnlineConfig
+from sysid_core.recording import Recording
+from sysid_core.robot import Robot, load_robot
+from sysid_core.signals.options import SignalConfig
+
+CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
+SAID = "torques tell another order or sense of joints: "
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return load_robot("kuka_lwr")
+
+
+@pytest.fixture(scope="module")
+def recording(robot: Robot, make_recording: Callable[..., Recording]) -> Recording:
+    truth = robot.consistent_nominal * 1.1
+    for term in ("coulomb", "viscous"):
+        truth[robot.layout.term(term)] = 2.0
+    return make_recording(robot, truth, duration=10.0, noise=0.3, seed=4)
+
+
+def _recorded(
+    recording: Recording,
+    what: str,
+    order: Sequence[int] = range(7),
+    opposite: Sequence[int] = (),
+) -> Recording:
+    """Return what a driver gives whose joints come in another order, some of the other sense."""
+    signs = np.ones(7)
+    signs[list(opposite)] = -1.0
+    changed = {}
+    if "positions" in what:
+        changed["position"] = recording.position[:, order] * signs
+        if recording.velocity is not None:
+            changed["velocity"] = recording.velocity[:, order] * signs
+    if "efforts" in what:
+        changed["effort"] = recording.effort[:, order] * signs
+    return replace(recording, **changed)
+
+
+def _named(texts: Sequence[str]) -> list[str]:
+    return [text.removeprefix(SAID).split(";")[0] for text in texts if text.startswith(SAID)]
+
+
+ELBOW_AND_NEXT = [0, 1, 2, 4, 3, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("what", "fault", "said"),
+    [
+        ("positions and efforts", {"opposite": [3]}, "{what} of {3} have the opposite sign"),
+        ("positions", {"opposite": [1]}, "{what} of {1} have the opposite sign"),
+        ("positions and efforts", {"order": ELBOW_AND_NEXT}, "{what} of {3} and {4} are swapped"),
+        ("efforts", {"order": ELBOW_AND_NEXT}, "{what} of {3} and {4} are swapped"),
+        ("positions", {"order": ELBOW_AND_NEXT}, "{what} of {3} and {4} are swapped"),
+        pytest.param(
+            "efforts",
+            {"order": [6, 5, 4, 3, 2, 1, 0]},
+            "{what} of {0} and {6} are swapped, {what} of {1} and {5} are swapped, "
+            "{what} of {2} and {4} are swapped",
+            marks=pytest.mark.heavy,
+        ),
+    ],
+)
+def test_what_is_mixed_up_is_named(
+    robot: Robot, recording: Recording, what: str, fault: dict[str, list[int]], said: str
+) -> None:
+    found = identify(robot, _recorded(recording, what, **fault), CONFIG)
+    assert _named(found.warnings) == [said.format(*robot.joint_names, what=what)]
+    others = "gravity acts", "torques are those of positions", "times what masses"
+    assert not any(other in text for text in found.warnings for other in others)
+
+
+def test_joints_that_are_as_described_are_not_named(robot: Robot, recording: Recording) -> None:
+    assert _named(identify(robot, recording, CONFIG).warnings) == []
+
+
+def test_one_effort_of_the_other_sign_is_its_joints_own_matter(
+    robot: Robot, recording: Recording
+) -> None:
+    found = identify(robot, _recorded(recording, "efforts", opposite=[3]), CONFIG)
+    assert _named(found.warnings) == []
+    assert any(text.startswith(f"{robot.joint_names[3]}: its efforts") for text in found.warnings)
+
+
+def test_live_no_model_is_used_and_the_joints_are_told(robot: Robot, recording: Recording) -> None:
+    mixed = _recorded(recording, "positions and efforts", order=ELBOW_AND_NEXT)
+    stream = stream_settings_for(mixed, robot)
+    online = OnlineConfig(friction="described", low_pass="described")
+    updates = [step.update for step in replay(mixed, robot, stream=stream, online=online)]
+    for update in updates[len(updates) // 2 :]:
+        assert not update.identified
+        assert [cause.kind for cause in update.causes] == ["joint_order"]
+
+
+def test_an_order_is_said_in_the_names_of_its_joints() -> None:
+    turned = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0]])
+    order = JointOrder(("a", "b", "c"), np.eye(3), turned)
+    assert _named([str(order.finding)]) == [
+        "efforts of b are those of a, efforts, with the opposite sign, of c are those of b, "
+        "efforts of a are those of c"
+    ]
