@@ -3,23 +3,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sysid_core.joint_order import JointOrder, find_joint_order
 from sysid_core.joint_zeros import JointZero, find_joint_zero
 from sysid_core.refit import Fit, Refit
 from sysid_core.tilt import Tilt, find_tilt
 
-__all__ = ["find_askew"]
+__all__ = ["ALL", "Askew", "Way", "find_askew"]
+
+Askew = Tilt | JointZero | JointOrder
+
+Way = Callable[[Refit, Fit], tuple[Askew, Fit] | None]
+"""Finds one, and the fit with it."""
+
+ALL: tuple[Way, ...] = find_tilt, find_joint_zero, find_joint_order
 
 
-def find_askew(
-    refit: Refit, described: Fit, *, joints: bool = True
-) -> Tilt | JointZero | JointOrder | None:
-    """Return what explains the torques best, if any does clearly better than the description.
+def find_askew(refit: Refit, described: Fit, *ways: Way) -> Askew | None:
+    """Return what explains the torques best, if a way does clearly better than the description.
 
     None, too, where it is one effort's sign, which bends other joints less where its own joint is
-    named. Only gravity is asked for without `joints`. Raises as `find_tilt`.
+    named. Raises as `find_tilt`.
     """
-    ways = (find_tilt, *((find_joint_zero, find_joint_order) if joints else ()))
     found = [way for way in (find(refit, described) for find in ways) if way is not None]
     even = refit.evenly()
     best = max(found, key=lambda way: even.evidence(way[1]), default=None)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.refit import Fit, Refit
+from sysid_core.robot.model import Robot
 
 __all__ = ["JointOrder", "find_joint_order"]
 
@@ -26,6 +27,8 @@ _FEW = 5
 """One of so many samples tells which orders are worth a fit."""
 _FITS = 3
 """Most orders that are fitted before one is taken."""
+_ROUNDING = 1e-9
+"""Relative size of friction columns that add nothing."""
 _ROUNDS = 12
 """Most swaps and signs that are found one after the other."""
 
@@ -63,7 +66,7 @@ class JointOrder(NamedTuple):
             *self._said("positions", self.position, ~both),
             *self._said("efforts", self.effort, ~both),
         ]
-        message = f"torques tell another order or sense of joints: {', '.join(said)}"
+        message = f"torques tell another order or sense of joints: {'; '.join(said)}"
         hint = "mend the order and signs, or the URDF's axes; no model can be right before"
         return Diagnostic("joint_order", message, hint=hint)
 
@@ -82,17 +85,9 @@ class JointOrder(NamedTuple):
         )
         return replace(batch, samples=moved, sign_factor=factor)
 
-    def neighbours(self, slides: BoolArray) -> Iterator[JointOrder]:
-        """Yield orders with one more joint of the opposite sense, or two more that are swapped.
-
-        `slides` (nj,) tells joints whose positions are lengths.
-        """
+    def neighbours(self, changes: Iterable[FloatArray]) -> Iterator[JointOrder]:
+        """Yield orders with one more change of positions, of efforts or of both."""
         same = np.eye(len(self.names))
-        changes = [np.diag(1.0 - 2.0 * axis) for axis in same]
-        for pair in itertools.combinations(range(len(same)), 2):
-            if slides[pair[0]] == slides[pair[1]]:
-                changes.append(same.copy())
-                changes[-1][list(pair)] = same[list(reversed(pair))]
         for change in changes:
             for position, effort in ((change, change), (change, same), (same, change)):
                 yield JointOrder(self.names, position @ self.position, effort @ self.effort)
@@ -109,17 +104,25 @@ class JointOrder(NamedTuple):
 
     def _said(self, what: str, matrix: FloatArray, where: BoolArray) -> Iterator[str]:
         sources, names = _sources(matrix), self.names
+        swapped: list[str] = []
+        opposite: list[str] = []
+        elsewhere: list[str] = []
         for joint in np.flatnonzero(where).tolist():
             source = int(sources[joint])
-            opposite = matrix[joint, source] < 0.0
-            if source == joint and opposite:
-                yield f"{what} of {names[joint]} have the opposite sign"
-            elif sources[source] == joint and not opposite and where[source]:
-                if source > joint:
-                    yield f"{what} of {names[joint]} and {names[source]} are swapped"
-            elif source != joint:
-                turned = ", with the opposite sign," if opposite else ""
-                yield f"{what}{turned} of {names[source]} are those of {names[joint]}"
+            sign = "minus " if matrix[joint, source] < 0.0 else ""
+            back = sources[source] == joint and where[source]
+            if source == joint and sign:
+                opposite.append(names[joint])
+            elif back and not sign and source > joint:
+                swapped.append(f"{names[joint]} and {names[source]}")
+            elif sign or not back:
+                elsewhere.append(f"{sign}{names[source]} for {names[joint]}")
+        if swapped:
+            yield f"{what} of {', '.join(swapped)} are swapped"
+        if opposite:
+            yield f"{what} of {', '.join(opposite)} have the opposite sign"
+        if elsewhere:
+            yield f"{what} are of {', '.join(elsewhere)}"
 
 
 def find_joint_order(refit: Refit, described: Fit) -> tuple[JointOrder, Fit] | None:
@@ -132,15 +135,15 @@ def find_joint_order(refit: Refit, described: Fit) -> tuple[JointOrder, Fit] | N
     Nothing is asked where a model misses little of the torques.
     """
     regression = described.regression
-    names = regression.robot.joint_names
-    if regression.groups != names or not _missed(described, _SHARE).any():
+    robot, names = regression.robot, regression.robot.joint_names
+    comparable = regression.groups == names or (robot.floating and not robot.linked)
+    if not comparable or not _missed(described, _SHARE).any():
         return None
-    slides = np.isin(names, regression.robot.prismatic_names)
-    even = refit.evenly()
+    even, changes = refit.evenly(), list(_changes(robot))
     guess = _Guess(even, described)
     best, fit = JointOrder.described(names), described
     for _ in range(_ROUNDS):
-        found = list(best.neighbours(slides))
+        found = list(best.neighbours(changes))
         scores = np.array([guess.score(each) for each in found]) - guess.score(best)
         likely = [found[k] for k in np.argsort(-scores)[:_FITS] if scores[k] > CERTAIN / _FEW]
         if not likely:
@@ -152,17 +155,60 @@ def find_joint_order(refit: Refit, described: Fit) -> tuple[JointOrder, Fit] | N
         if fits[first].evidence < fit.evidence + CERTAIN:
             break
         best, fit = likely[first], fits[first]
-    if fit is described or _missed(fit, _EXPLAINED)[best.changed].any():
-        return None
-    return best, fit
+    unexplained = _missed(fit, _EXPLAINED)
+    wrong = unexplained[best.changed] if regression.per_joint else unexplained
+    return None if fit is described or wrong.any() else (best, fit)
 
 
-class _Motion(NamedTuple):
-    """What the prior and measured pushes ask of joints that move in a certain order."""
+def _changes(robot: Robot) -> Iterator[FloatArray]:
+    """Yield signed permutations (nj, nj): what may be turned, or taken for each other.
 
-    torque: FloatArray  # (n, nj) [N·m]
-    friction: FloatArray  # (n, nj, 4) columns
-    moves: BoolArray  # (n, nj)
+    Turned are joints, whole limbs, and joints of the same place in all limbs. Swapped are joints
+    of a limb, and limbs of the same length. Single joints of two limbs are not: in a gait a hip
+    does the opposite of another, so that a swap looks like both turned.
+    """
+    same, parents = np.eye(len(robot.joint_names)), np.array(robot.model.parents)
+    free = np.flatnonzero(robot.actuated).tolist()
+    slides = np.isin(robot.joint_names, robot.prismatic_names)
+    first = len(parents) - len(same)  # joints of a model that come before, the base among them
+    limbs: dict[int, list[int]] = {}
+    limb_of: dict[int, int] = {}
+    for joint in range(len(same)):
+        parent = int(parents[joint + first]) - first
+        limb_of[joint] = limb_of.get(parent, joint)
+        limbs.setdefault(limb_of[joint], []).append(joint)
+
+    def swapped(pairs: Iterable[tuple[int, int]]) -> FloatArray:
+        change = same.copy()
+        for one, other in pairs:
+            change[[one, other]] = same[[other, one]]
+        return change
+
+    places = zip(*limbs.values(), strict=False)
+    sets = [*([joint] for joint in free), *limbs.values(), *map(list, places)]
+    for joints in sorted({tuple(each) for each in sets if robot.actuated[each].all()}):
+        yield np.diag(1.0 - 2.0 * same[list(joints)].sum(axis=0))
+    for one, other in itertools.combinations(free, 2):
+        if limb_of[one] == limb_of[other] and slides[one] == slides[other]:
+            yield swapped([(one, other)])
+    for mine, yours in itertools.combinations(limbs.values(), 2):
+        alike = 1 < len(mine) == len(yours) and (slides[mine] == slides[yours]).all()
+        if alike and robot.actuated[mine + yours].all():
+            yield swapped(zip(mine, yours, strict=True))
+
+
+class _Group(NamedTuple):
+    """What the prior's bodies ask of rows (m,), in some order of joints."""
+
+    needed: FloatArray  # (m,) [N·m] beside what pushes the robot
+    friction: FloatArray  # (m, k) orthonormal columns
+    by_effort: FloatArray  # (m, nj) [-] what each effort adds
+    sample: IndexArray  # (m,)
+
+    def left(self, effort: FloatArray) -> FloatArray:
+        """Return what efforts (n, nj) [N·m] leave (m,) beside friction."""
+        error = np.einsum("mj,mj->m", self.by_effort, effort[self.sample]) - self.needed
+        return np.asarray(error - self.friction @ (error @ self.friction))
 
 
 class _Guess:
@@ -173,33 +219,37 @@ class _Guess:
         self._known = problem.base.project(problem.prior.mean)
         self._refit, self._batch = refit, refit.batch.select(slice(None, None, _FEW))
         self._colour = np.maximum(refit.colour / _FEW, 1.0)
-        self._motions: dict[bytes, _Motion] = {}
+        self._groups: dict[bytes, list[_Group]] = {}
 
     def score(self, order: JointOrder) -> float:
         """Return the log likelihood of an order, with the colour that a fit has."""
-        motion = self._moved(order)
-        error = _taken(self._batch.samples.effort, order.effort) - motion.torque
-        score = 0.0
-        for joint, moves in enumerate(motion.moves.T):
-            left, own = error[moves, joint], motion.friction[moves, joint]
+        key = order.position.tobytes()
+        if key not in self._groups:
+            self._groups[key] = list(self._moved(order.applied(self._batch)))
+        score, effort = 0.0, np.nan_to_num(_taken(self._batch.samples.effort, order.effort))
+        for group, colour in zip(self._groups[key], self._colour, strict=True):
+            left = group.left(effort)
             if len(left):
-                left = left - own @ np.linalg.lstsq(own, left, rcond=None)[0]
                 square = max(float(np.mean(left**2)), 1e-300)
-                score -= 0.5 * len(left) / self._colour[joint] * np.log(square)
+                score -= 0.5 * len(left) / colour * np.log(square)
         return score
 
-    def _moved(self, order: JointOrder) -> _Motion:
-        key = order.position.tobytes()
-        if key not in self._motions:
-            batch = order.applied(self._batch)
-            blocks = self._regression.rows(batch.samples).blocks
-            pushed = batch.samples.effort - np.stack([block.target for block in blocks], axis=1)
-            torque = np.stack([block.matrix @ self._known for block in blocks], axis=1) + pushed
-            v, a = batch.samples.velocity, batch.samples.acceleration
-            friction = np.stack([np.sign(v), v, a, np.ones_like(v)], axis=-1)
-            moves = np.abs(v) > self._refit.rest(batch)
-            self._motions[key] = _Motion(torque, friction, moves)
-        return self._motions[key]
+    def _moved(self, batch: Batch) -> Iterator[_Group]:
+        samples = batch.samples
+        v, effort = samples.velocity, np.nan_to_num(samples.effort)
+        terms = np.sign(v), v, samples.acceleration, np.ones_like(v)
+        rows = self._regression.rows(samples, self._refit.rest(batch))
+        for joint, block in enumerate(rows.blocks):
+            by_effort = rows.by_effort
+            if by_effort is None:
+                by_effort = np.zeros((len(block.target), v.shape[1]))
+                by_effort[:, joint] = 1.0
+            pushed = block.target - np.einsum("mj,mj->m", by_effort, effort[block.sample])
+            used = np.flatnonzero(by_effort.any(axis=0))
+            columns = [by_effort[:, used] * term[block.sample][:, used] for term in terms]
+            axes, sizes, _ = np.linalg.svd(np.hstack(columns), full_matrices=False)
+            friction = axes[:, sizes > _ROUNDING * sizes.max(initial=0.0)]
+            yield _Group(block.matrix @ self._known - pushed, friction, by_effort, block.sample)
 
 
 def _missed(fit: Fit, share: float) -> BoolArray:

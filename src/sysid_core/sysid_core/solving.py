@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.askew import find_askew
+from sysid_core.askew import ALL, find_askew
 from sysid_core.contradiction import find_contradiction, resting_on_friction, wrong_scales
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.rows import Regression, Rows
@@ -17,6 +17,7 @@ from sysid_core.dynamics.statistics import Statistics
 from sysid_core.effort_scales import find_wrong_effort
 from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
 from sysid_core.inertia import nearest_consistent
+from sysid_core.joint_order import find_joint_order
 from sysid_core.loads import Bare, expecting_loads
 from sysid_core.online.intake import expected_errors
 from sysid_core.priors import default_constraints, default_prior
@@ -108,9 +109,11 @@ def solve(
         if not regression.per_joint:
             doubts = find_wrong_effort(regression, problem, learned, still)
         # rows of loops take long, and few linkages hang askew
-        if not doubts and (regression.per_joint or regression.robot.floating):
+        if regression.per_joint or regression.robot.floating:
             refit = Refit(learned, still, posing.problem, estimate, correlation)
-            askew = find_askew(refit, refit.fit(regression))
+            # a leg's effort of another scale looks like a tilt
+            ways = (find_joint_order,) if doubts else ALL
+            askew = find_askew(refit, refit.fit(regression), *ways)
             if askew is not None:
                 tilt = askew if isinstance(askew, Tilt) else None
                 return Solved(estimate, problem, correlation, (askew.finding,), tilt)

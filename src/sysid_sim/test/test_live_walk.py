@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from sysid_core.arrays import FloatArray
 from sysid_core.dynamics.contact import ContactRegression
 from sysid_core.errors import DataError
 from sysid_core.online.replay import replay, stream_settings_for
@@ -262,6 +263,46 @@ def test_a_twist_in_the_world_frame_is_refused_and_told() -> None:
 def test_wrong_flags_are_told_with_the_foot(change: Change) -> None:
     told = streamed("spot_trot", change).told
     assert any("carries load without a contact flag" in text for text in told)
+
+
+def front_legs_swapped(recording: Recording) -> Recording:
+    return _wired(recording, [3, 4, 5, 0, 1, 2, *range(6, 12)], np.ones(12))
+
+
+def a_hip_mirrored(recording: Recording) -> Recording:
+    return _wired(recording, list(range(12)), np.where(np.arange(12) == 6, -1.0, 1.0))
+
+
+def _wired(recording: Recording, order: list[int], signs: FloatArray) -> Recording:
+    """Return what a driver gives whose joints come in another order, some of the other sense."""
+    assert recording.velocity is not None
+    assert recording.effort is not None
+    return replace(
+        recording,
+        position=recording.position[:, order] * signs,
+        velocity=recording.velocity[:, order] * signs,
+        effort=recording.effort[:, order] * signs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            front_legs_swapped,
+            "{0} and {3}, {1} and {4}, {2} and {5} are swapped",
+            marks=pytest.mark.heavy,
+        ),
+        (a_hip_mirrored, "{6} have the opposite sign"),
+    ],
+)
+def test_legs_that_are_mixed_up_are_named_and_no_model_is_used(change: Change, said: str) -> None:
+    found = replayed("solo12_trot", change)
+    assert not found.last.identified
+    (cause,) = found.last.causes
+    assert cause.kind == "joint_order"
+    names = found.run.robot.joint_names
+    assert f"positions and efforts of {said.format(*names)}" in cause.message
 
 
 def test_a_good_walk_has_nothing_to_mend() -> None:

@@ -9,20 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from sysid_core.arrays import FloatArray
-from sysid_core.askew import find_askew
+from sysid_core.askew import ALL, find_askew
 from sysid_core.batch import Batch
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate
-from sysid_core.joint_order import JointOrder
+from sysid_core.joint_order import JointOrder, find_joint_order
 from sysid_core.joint_zeros import JointZero
 from sysid_core.recording import Samples
 from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import rotate_into_body, turned
 from sysid_core.solving import Posing
-from sysid_core.tilt import OpposedEffortsError
+from sysid_core.tilt import OpposedEffortsError, find_tilt
 
 __all__ = ["Gravity"]
 
@@ -74,25 +74,35 @@ class Gravity:
         return replace(samples, base_pose=np.hstack([position, upright]))
 
     def asked(
-        self, robot: Robot, batch: Batch, estimate: Estimate, colour: FloatArray, still: float
+        self,
+        robot: Robot,
+        batch: Batch,
+        estimate: Estimate,
+        colour: FloatArray,
+        still: float,
+        *,
+        blames: bool,
     ) -> Gravity:
         """Return what torques of a batch tell, where that was known until now.
 
-        Takes a live estimate, the rows (G,) that count as one independent one, and `still` as in
-        `rest_speed`. A fixed base is asked from the description on each time.
+        Takes a live estimate, the rows (G,) that count as one independent one, `still` as in
+        `rest_speed`, and whether a joint's torque looks wrong. A fixed base is asked from the
+        description on each time.
         """
         there = robot if self.direction is None else robot.in_gravity(self.direction)
         try:
             refit = Refit(batch, still, Posing(None, None).problem, estimate, colour)
             described = refit.fit(make_regression(there))
-            # joints of legs are too many to be asked one after the other
-            found = find_askew(refit, described, joints=not robot.floating)
+            ways = ALL
+            if robot.floating:  # zeros of legs take long, and efforts of another scale look tilted
+                ways = (find_joint_order,) if blames else (find_tilt, find_joint_order)
+            found = find_askew(refit, described, *ways)
         except OpposedEffortsError as error:
             return Gravity(Diagnostic("effort_sign", str(error)), refuses=True)
         except (SysidError, np.linalg.LinAlgError):
             return self
         if found is None:
-            return self if robot.floating else Gravity.AS_DESCRIBED
+            return self if robot.floating and not self.refuses else Gravity.AS_DESCRIBED
         if isinstance(found, JointOrder):
             return Gravity(found.finding, refuses=True)
         if isinstance(found, JointZero):

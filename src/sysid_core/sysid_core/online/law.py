@@ -265,11 +265,10 @@ class Question:
     def _gravity(self, telling: list[Samples]) -> Gravity:
         """Return what torques tell of gravity."""
         estimate, colour, blames = self.seen
-        # a leg's effort of another scale looks like a tilt, a tilted arm like such efforts
-        if not self.choices.gravity or estimate is None or (blames and self.robot.floating):
+        if not self.choices.gravity or estimate is None:
             return self.gravity
         batch = _batch(self.robot, Samples.concatenate(telling), self.config)
-        return self.gravity.asked(self.robot, batch, estimate, colour, _STILL)
+        return self.gravity.asked(self.robot, batch, estimate, colour, _STILL, blames=blames)
 
     @property
     def _terms(self) -> FrictionChoice:
