@@ -205,7 +205,14 @@ def test_the_launch_file_brings_up_a_loop_that_works(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["identifier", "recorder", "controller", "reference", "simulator"]
+    "name",
+    [
+        "identifier",
+        "recorder",
+        "controller",
+        pytest.param("reference", marks=pytest.mark.heavy),
+        pytest.param("simulator", marks=pytest.mark.heavy),
+    ],
 )
 def test_a_node_that_was_killed_comes_back(loop: Loop, name: str) -> None:
     command = loop.kill(name)

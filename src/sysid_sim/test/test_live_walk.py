@@ -120,7 +120,7 @@ def twist_in_the_world(recording: Recording) -> Recording:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("solo12_trot", without_contacts),
+        pytest.param("solo12_trot", without_contacts, marks=pytest.mark.heavy),
         pytest.param("solo12_trot", one_in_ten_flipped, marks=pytest.mark.heavy),
         ("spot_trot", as_it_is),
         ("spot_trot", without_imu),

@@ -81,7 +81,7 @@ def test_an_arm_cannot_walk(robot_of: Callable[[str], Robot]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("solo12_trot", "spot_trot") else pytest.mark.heavy)
+        pytest.param(name, marks=() if name == "spot_trot" else pytest.mark.heavy)
         for name in LEGGED
     ],
 )
@@ -132,7 +132,9 @@ def test_a_jump_leaves_the_ground_and_lands_on_all_feet() -> None:
     assert feet[-1] == 4 or feet[-100] == 4
 
 
-@pytest.mark.parametrize("name", ["solo12_trot", "spot_jump"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("solo12_trot", marks=pytest.mark.heavy), "spot_jump"]
+)
 def test_the_true_parameters_explain_the_torques_up_to_the_noise(name: str) -> None:
     scenario = find_scenario(name)
     exact = replace(scenario.config, sensors=SensorConfig())

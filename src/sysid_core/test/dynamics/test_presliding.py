@@ -43,8 +43,8 @@ def test_deflections_solve_dahls_equation() -> None:
     q, z = way(), np.zeros(3)
     expected = [z]
     for step in np.diff(q):
-        fine = step / 2000
-        for _ in range(2000):  # the midpoint rule
+        fine = step / 1000
+        for _ in range(1000):  # the midpoint rule
             half = z + 0.5 * np.abs(fine) * (np.sign(step) - z) / DISTANCES
             z = z + np.abs(fine) * (np.sign(step) - half) / DISTANCES
         expected.append(z)

@@ -162,6 +162,7 @@ def test_only_the_newest_samples_count(leg: Robot, run: Samples) -> None:
     assert recent.diagnostics == ()
 
 
+@pytest.mark.heavy
 def test_a_batch_says_what_was_left_out(leg: Robot, run: Samples) -> None:
     spoiled = with_toes_beyond(leg, run, slice(500, 560))
 

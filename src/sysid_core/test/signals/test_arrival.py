@@ -124,7 +124,7 @@ def test_live_stamps_that_tell_when_samples_were_taken_stay() -> None:
 
 
 @pytest.mark.parametrize("delay", [1e-3, 5e-3])
-@pytest.mark.parametrize("chunk", [1, 50, 333])
+@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.heavy), 50, 333])
 def test_a_live_clock_is_found_behind_delays(delay: float, chunk: int) -> None:
     time = _regular(12_000)
     found, arrivals = _live(_arrived(time, delay, 1), chunk)
