@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sysid_core.joint_order import JointOrder, find_joint_order
-from sysid_core.joint_zeros import JointZero, find_joint_zero
+from sysid_core.joint_zeros import JointZeros, find_joint_zeros
 from sysid_core.refit import Fit, Refit
 from sysid_core.tilt import Tilt, find_tilt
 
 __all__ = ["ALL", "Askew", "Way", "find_askew"]
 
-Askew = Tilt | JointZero | JointOrder
+Askew = Tilt | JointZeros | JointOrder
 
 Way = Callable[[Refit, Fit], tuple[Askew, Fit] | None]
 """Finds one, and the fit with it."""
 
-ALL: tuple[Way, ...] = find_tilt, find_joint_zero, find_joint_order
+ALL: tuple[Way, ...] = find_tilt, find_joint_zeros, find_joint_order
 
 
 def find_askew(refit: Refit, described: Fit, *ways: Way) -> Askew | None:

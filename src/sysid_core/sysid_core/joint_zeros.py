@@ -1,95 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a joint's positions count from where its description says."""
+"""Whether joints' positions count from where their description says."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from sysid_core.arrays import FloatArray, IndexArray
+from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
 from sysid_core.diagnostics import Diagnostic
 from sysid_core.refit import SETTLED, Fit, Refit
 
-__all__ = ["JointZero", "find_joint_zero"]
+__all__ = ["JointZeros", "find_joint_zeros"]
 
 _ROUNDS = 6
 """Most steps: torques do not change with an angle along a straight line."""
+_PASSES = 12
+"""Most times that joints are moved, each alone."""
 _FARTHEST = 0.5
 """Longest step [rad or m]."""
+_CLEAR = 3.0
+"""Standard deviations from which a joint among others is told."""
 _STEP = 1e-4
 """Angle [rad or m] over which torques' slopes are taken."""
 
 
 @dataclass(frozen=True)
-class JointZero:
-    """A joint whose positions count from elsewhere than described."""
+class JointZeros:
+    """Joints whose positions count from elsewhere than described."""
 
-    joint: str
-    shift: float  # [rad or m] that its positions are too small by
-    prismatic: bool
+    joints: tuple[str, ...]
+    shifts: FloatArray  # (k,) [rad or m] that their positions are too small by
+    prismatic: BoolArray  # (k,)
+
+    @property
+    def largest(self) -> float:
+        """Shift of the joint that turns most [rad]."""
+        return float(np.abs(self.shifts[~self.prismatic]).max(initial=0.0))
 
     @property
     def finding(self) -> Diagnostic:
-        """What to say of it."""
-        off = f"{self.shift:+.2g} m" if self.prismatic else f"{np.degrees(self.shift):+.2g}°"
+        """What to say of them."""
+        off = [
+            f"{shift:+.2g} m" if slides else f"{np.degrees(shift):+.2g}°"
+            for shift, slides in zip(self.shifts, self.prismatic, strict=True)
+        ]
         message = (
-            f"torques are those of positions about {off} from the ones that the driver gives; "
-            "masses are bent to it"
+            f"torques are those of positions about {', '.join(off)} from the ones that the driver "
+            "gives; masses are bent to it"
         )
-        hint = "calibrate this joint's zero, or mend its origin in the URDF"
-        return Diagnostic("joint_zero", message, subject=self.joint, hint=hint)
+        which = "this joint's zero, or mend its origin"
+        if len(self.joints) > 1:
+            which = "these joints' zeros, or mend their origins"
+        hint = f"calibrate {which} in the URDF"
+        return Diagnostic("joint_zero", message, subject=", ".join(self.joints), hint=hint)
 
 
-def find_joint_zero(refit: Refit, described: Fit) -> tuple[JointZero, Fit] | None:
-    """Return the joint whose torques are those of other positions than it had, and its fit.
+def find_joint_zeros(refit: Refit, described: Fit) -> tuple[JointZeros, Fit] | None:
+    """Return joints whose torques are those of other positions than they had, and a fit.
 
     What the prior's bodies weigh changes with each joint's angle, which gives a step for each
-    joint alone. The likeliest is moved, and the model fitted anew, until that gains no more. It
-    counts as in `find_tilt`.
+    joint alone. The likeliest is moved, and the model fitted anew, until that gains no more; then
+    the next. Where none is likely alone, all are moved together, and those within three standard
+    deviations of where they were moved back. Each counts as a tilt does in `find_tilt`, and costs
+    a nat more where all are moved.
     """
-    regression, best = described.regression, described
-    joints = np.arange(len(regression.robot.joint_names))
-    gains, steps = _steps(refit, best, refit.batch, joints)
-    joint, shift = int(np.argmax(gains)), 0.0
-    gain, step = gains[joint], steps[joint]
-    for _ in range(_ROUNDS):
-        if gain < (SETTLED if shift else CERTAIN):
+    robot, best = described.regression.robot, described
+    joints = np.arange(len(robot.joint_names))
+    shift = np.zeros(len(joints))
+    for _ in range(_PASSES):
+        hint = _Hint.of(refit, best, shift, joints)
+        alone = np.where(shift == 0.0, CERTAIN, SETTLED)
+        joint = int(np.argmax(hint.gains - alone))
+        if hint.gains[joint] >= alone[joint]:
+            found, moved = _settled(refit, best, shift, joints[joint : joint + 1])
+            needed = float(alone[joint])
+        elif not shift.any() and hint.gain >= CERTAIN + len(joints):
+            found, moved = _together(refit, best, joints)
+            needed = CERTAIN + np.count_nonzero(moved)
+        else:
             break
-        further = shift + float(np.clip(step, -_FARTHEST, _FARTHEST))
-        there = _moved(refit.batch, joint, further)
-        fitted = refit.fit(regression, there)
+        if found.evidence < best.evidence + needed:
+            break
+        best, shift = found, moved
+    if best is described:
+        return None
+    off = np.flatnonzero(shift)
+    names = tuple(np.array(robot.joint_names)[off].tolist())
+    return JointZeros(names, shift[off], np.isin(names, robot.prismatic_names)), best
+
+
+class _Hint(NamedTuple):
+    """Where joints (k,) should be, by how torques of a fit change with them."""
+
+    step: FloatArray  # (k,) [rad or m] of all together
+    std: FloatArray  # (k,) [rad or m]
+    gain: float  # In log evidence
+    gains: FloatArray  # (k,) of each alone
+
+    @staticmethod
+    def of(refit: Refit, fit: Fit, shift: FloatArray, joints: IndexArray) -> _Hint:
+        """Return what a fit tells whose positions are all moved by a shift (nj,)."""
+        regression = fit.regression
+        known = regression.base.project(fit.problem.prior.mean)
+        slopes = []
+        for joint in joints.tolist():
+            there = shift + _STEP * (np.arange(len(shift)) == joint)
+            rows = refit.rows(regression, _moved(refit.batch, there))
+            pairs = zip(rows.blocks, fit.rows.blocks, strict=True)
+            slopes.append([(to.matrix - of.matrix) @ known / _STEP for to, of in pairs])
+        along = [np.stack(columns, axis=1) for columns in zip(*slopes, strict=True)]
+        mean, covariance = refit.step(fit, along)
+        information = np.linalg.inv(covariance)
+        moment = information @ mean
+        alone = 0.5 * moment**2 / np.diagonal(information)
+        return _Hint(mean, np.sqrt(np.diagonal(covariance)), 0.5 * float(mean @ moment), alone)
+
+
+def _settled(
+    refit: Refit, best: Fit, shift: FloatArray, joints: IndexArray
+) -> tuple[Fit, FloatArray]:
+    """Return the fit where joints are moved from shifts (nj,), and where it gains no more."""
+    for _ in range(_ROUNDS):
+        hint = _Hint.of(refit, best, shift, joints)
+        if hint.gain < SETTLED:
+            break
+        further = shift.copy()
+        further[joints] += np.clip(hint.step, -_FARTHEST, _FARTHEST)
+        fitted = refit.fit(best.regression, _moved(refit.batch, further))
         if fitted.evidence < best.evidence + SETTLED:
             break
         best, shift = fitted, further
-        (gain,), (step,) = _steps(refit, best, there, joints[joint : joint + 1])
-    if best.evidence < described.evidence + CERTAIN:
-        return None
-    name, slides = regression.robot.joint_names[joint], regression.robot.prismatic_names
-    return JointZero(name, shift, name in slides), best
+    return best, shift
 
 
-def _moved(batch: Batch, joint: int, shift: float) -> Batch:
-    position = batch.samples.position.copy()
-    position[:, joint] += shift
+def _together(refit: Refit, described: Fit, joints: IndexArray) -> tuple[Fit, FloatArray]:
+    """Return the fit where all joints are moved that need to be, and by how much (nj,)."""
+    best, shift = _settled(refit, described, np.zeros(len(joints)), joints)
+    clear = np.abs(shift) > _CLEAR * _Hint.of(refit, best, shift, joints).std
+    if clear.all() or not clear.any():
+        return best, shift
+    fewer = np.where(clear, shift, 0.0)
+    start = refit.fit(described.regression, _moved(refit.batch, fewer))
+    return _settled(refit, start, fewer, joints[clear])
+
+
+def _moved(batch: Batch, shift: FloatArray) -> Batch:
+    position = batch.samples.position + shift
     return replace(batch, samples=replace(batch.samples, position=position))
-
-
-def _steps(
-    refit: Refit, fit: Fit, batch: Batch, joints: IndexArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return of joints (k,), each moved alone, the gain (k,) in log evidence and the step (k,)."""
-    regression = fit.regression
-    known = regression.base.project(fit.problem.prior.mean)
-    slopes = []
-    for joint in joints.tolist():
-        rows = refit.rows(regression, _moved(batch, joint, _STEP))
-        pairs = zip(rows.blocks, fit.rows.blocks, strict=True)
-        slopes.append([(to.matrix - of.matrix) @ known / _STEP for to, of in pairs])
-    along = [np.stack(columns, axis=1) for columns in zip(*slopes, strict=True)]
-    mean, covariance = refit.step(fit, along)
-    information = np.linalg.inv(covariance)
-    moment, own = information @ mean, np.diagonal(information)
-    return 0.5 * moment**2 / own, moment / own

@@ -41,10 +41,15 @@ def _read_from(recording: Recording, joint: int, degrees: float) -> Recording:
 
 def _named(texts: tuple[str, ...]) -> list[tuple[str, float]]:
     """Return the joints that are named, and the angles [°]."""
+    said = [text for text in texts if "torques are those of positions" in text]
     return [
-        (text.split(":")[0], float(text.split("about ")[1].split("°")[0]))
-        for text in texts
-        if "torques are those of positions" in text
+        (joint, float(angle.rstrip("°")))
+        for text in said
+        for joint, angle in zip(
+            text.split(": ")[0].split(", "),
+            text.split("about ")[1].split(" from")[0].split(", "),
+            strict=True,
+        )
     ]
 
 
@@ -57,6 +62,19 @@ def test_a_joint_whose_zero_is_off_is_named_with_the_angle(
     assert name == robot.joint_names[joint]
     assert angle == pytest.approx(-degrees, rel=0.3)
     assert not any("gravity acts" in text for text in found.warnings)
+
+
+def test_joints_whose_zeros_are_off_together_are_named_with_their_angles(
+    robot: Robot, recording: Recording
+) -> None:
+    """Turned against each other, two hide: what hangs on both hangs as before."""
+    off = _read_from(_read_from(recording, 1, 5.0), ELBOW, 5.0)
+    named = dict(_named(identify(robot, off, CONFIG).warnings))
+    names = robot.joint_names[1], robot.joint_names[ELBOW]
+    assert {name: named.pop(name) for name in names} == pytest.approx(
+        dict.fromkeys(names, -5.0), rel=0.3
+    )
+    assert all(abs(angle) < 2.0 for angle in named.values())
 
 
 def test_joints_that_count_as_described_are_not_named(robot: Robot, recording: Recording) -> None:

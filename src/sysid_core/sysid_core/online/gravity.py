@@ -16,7 +16,7 @@ from sysid_core.dynamics.select import make_regression
 from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate
 from sysid_core.joint_order import JointOrder, find_joint_order
-from sysid_core.joint_zeros import JointZero
+from sysid_core.joint_zeros import JointZeros
 from sysid_core.recording import Samples
 from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
@@ -105,8 +105,8 @@ class Gravity:
             return self if robot.floating and not self.refuses else Gravity.AS_DESCRIBED
         if isinstance(found, JointOrder):
             return Gravity(found.finding, refuses=True)
-        if isinstance(found, JointZero):
-            return Gravity(found.finding, explains=_is_large(found.shift))
+        if isinstance(found, JointZeros):
+            return Gravity(found.finding, explains=_is_large(found.largest))
         tilt = replace(found, described=np.array(robot.description.gravity))
         if robot.floating:
             return Gravity(tilt.finding, tilt.gravity)
