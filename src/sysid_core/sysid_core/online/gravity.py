@@ -33,7 +33,7 @@ taken for right: below, one that was bent to it beats the nominal one, which mis
 
 @dataclass(frozen=True)
 class Gravity:
-    """What torques told of gravity, or of how links hang in it, if not as described.
+    """What torques told of gravity, of how links hang in it, or of joints' order, if otherwise.
 
     Attributes
     ----------
