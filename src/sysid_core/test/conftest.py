@@ -279,6 +279,21 @@ def error_on_clean(
 
 
 @pytest.fixture(scope="session")
+def lwr() -> Robot:
+    """Return an arm of seven joints."""
+    return load_robot("kuka_lwr")
+
+
+@pytest.fixture(scope="session")
+def lwr_recording(lwr: Robot) -> Recording:
+    """Return a short recording of that arm, a tenth heavier than described, with friction."""
+    truth = lwr.consistent_nominal * 1.1
+    for term in ("coulomb", "viscous"):
+        truth[lwr.layout.term(term)] = 2.0
+    return recorded(lwr, truth, duration=10.0, noise=0.3, seed=4)
+
+
+@pytest.fixture(scope="session")
 def data_root() -> Path:
     """Return the folder of recorded data, or skip where it isn't at hand."""
     root = Path(os.environ.get("SYSID_DATA", Path(__file__).parents[4] / "shared" / "data"))

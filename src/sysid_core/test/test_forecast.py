@@ -100,6 +100,7 @@ def _sways(robot: Robot) -> Samples:
     )
 
 
+@pytest.mark.heavy
 def test_a_legged_robot_is_followed_while_its_contacts_hold() -> None:
     described = load_robot("solo12").description
     robot = load_robot(replace(described, friction_terms=("viscous",), friction_nominal={}))

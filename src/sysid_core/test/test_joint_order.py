@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,24 +14,11 @@ from sysid_core.joint_order import JointOrder
 from sysid_core.online.replay import replay, stream_settings_for
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.recording import Recording
-from sysid_core.robot import Robot, load_robot
+from sysid_core.robot import Robot
 from sysid_core.signals.options import SignalConfig
 
 CONFIG = IdentifyConfig(friction="described", signals=SignalConfig(cutoff=8.0))
 SAID = "torques tell another order or sense of joints: "
-
-
-@pytest.fixture(scope="module")
-def robot() -> Robot:
-    return load_robot("kuka_lwr")
-
-
-@pytest.fixture(scope="module")
-def recording(robot: Robot, make_recording: Callable[..., Recording]) -> Recording:
-    truth = robot.consistent_nominal * 1.1
-    for term in ("coulomb", "viscous"):
-        truth[robot.layout.term(term)] = 2.0
-    return make_recording(robot, truth, duration=10.0, noise=0.3, seed=4)
 
 
 def _recorded(
@@ -77,31 +64,34 @@ ELBOW_AND_NEXT = [0, 1, 2, 4, 3, 5, 6]
     ],
 )
 def test_what_is_mixed_up_is_named(
-    robot: Robot, recording: Recording, what: str, fault: dict[str, list[int]], said: str
+    lwr: Robot, lwr_recording: Recording, what: str, fault: dict[str, list[int]], said: str
 ) -> None:
-    found = identify(robot, _recorded(recording, what, **fault), CONFIG)
-    assert _named(found.warnings) == [said.format(*robot.joint_names, what=what)]
+    found = identify(lwr, _recorded(lwr_recording, what, **fault), CONFIG)
+    assert _named(found.warnings) == [said.format(*lwr.joint_names, what=what)]
     others = "gravity acts", "torques are those of positions", "times what masses"
     assert not any(other in text for text in found.warnings for other in others)
 
 
-def test_joints_that_are_as_described_are_not_named(robot: Robot, recording: Recording) -> None:
-    assert _named(identify(robot, recording, CONFIG).warnings) == []
+def test_joints_that_are_as_described_are_not_named(lwr: Robot, lwr_recording: Recording) -> None:
+    assert _named(identify(lwr, lwr_recording, CONFIG).warnings) == []
 
 
 def test_one_effort_of_the_other_sign_is_its_joints_own_matter(
-    robot: Robot, recording: Recording
+    lwr: Robot, lwr_recording: Recording
 ) -> None:
-    found = identify(robot, _recorded(recording, "efforts", opposite=[3]), CONFIG)
+    found = identify(lwr, _recorded(lwr_recording, "efforts", opposite=[3]), CONFIG)
     assert _named(found.warnings) == []
-    assert any(text.startswith(f"{robot.joint_names[3]}: its efforts") for text in found.warnings)
+    assert any(text.startswith(f"{lwr.joint_names[3]}: its efforts") for text in found.warnings)
 
 
-def test_live_no_model_is_used_and_the_joints_are_told(robot: Robot, recording: Recording) -> None:
-    mixed = _recorded(recording, "positions and efforts", order=ELBOW_AND_NEXT)
-    stream = stream_settings_for(mixed, robot)
+@pytest.mark.heavy
+def test_live_no_model_is_used_and_the_joints_are_told(
+    lwr: Robot, lwr_recording: Recording
+) -> None:
+    mixed = _recorded(lwr_recording, "positions and efforts", order=ELBOW_AND_NEXT)
+    stream = stream_settings_for(mixed, lwr)
     online = OnlineConfig(friction="described", low_pass="described")
-    updates = [step.update for step in replay(mixed, robot, stream=stream, online=online)]
+    updates = [step.update for step in replay(mixed, lwr, stream=stream, online=online)]
     for update in updates[len(updates) // 2 :]:
         assert not update.identified
         assert [cause.kind for cause in update.causes] == ["joint_order"]

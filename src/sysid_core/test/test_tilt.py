@@ -71,6 +71,7 @@ def test_efforts_of_the_opposite_sign_are_not_taken_for_a_robot_on_the_ceiling(
         assert identify(robot, recording, CONFIG).gravity is not None
 
 
+@pytest.mark.heavy
 def test_workers_keep_nothing_of_the_gravity_described(
     make_recording: Callable[..., Recording],
 ) -> None:

@@ -207,7 +207,7 @@ def test_the_launch_file_brings_up_a_loop_that_works(loop: Loop) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "identifier",
+        pytest.param("identifier", marks=pytest.mark.heavy),
         "recorder",
         "controller",
         pytest.param("reference", marks=pytest.mark.heavy),

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from sysid_core.identification import identify
 from sysid_core.online.gate import GateState
 from sysid_core.online.replay import replay, stream_settings_for
+from sysid_core.robot import Robot
 from sysid_core.robot.loops import LoopClosure
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
@@ -30,6 +33,7 @@ def test_every_joint_is_predicted_better_on_the_part_held_out(run: Run) -> None:
     assert not any("left out" in text for text in found.warnings)
 
 
+@pytest.mark.heavy
 def test_the_gate_opens_within_three_seconds(run: Run) -> None:
     stream = stream_settings_for(run.recording, run.robot)
     updates = [step.update for step in replay(run.recording, run.robot, stream=stream)]
@@ -39,10 +43,11 @@ def test_the_gate_opens_within_three_seconds(run: Run) -> None:
 
 
 def test_exciting_motions_keep_the_loops_closed_and_passive_joints_off_their_limits(
-    run: Run,
+    robot_of: Callable[[str], Robot],
 ) -> None:
-    closure = LoopClosure(run.robot)
-    trajectory = exciting_trajectory(run.robot, 3, ExcitationConfig(period=5.0, amplitude=0.8))
+    robot = robot_of("digit_left_leg")
+    closure = LoopClosure(robot)
+    trajectory = exciting_trajectory(robot, 3, ExcitationConfig(period=5.0, amplitude=0.8))
     motion = closure.motion(*trajectory.at(np.linspace(0.0, 6.0, 601)))
     assert motion.valid.all()
     assert max(closure.excess(q).max() for q in motion.q) < -0.03

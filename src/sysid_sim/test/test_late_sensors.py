@@ -55,9 +55,8 @@ def difference(one: Samples, other: Samples) -> float:
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
-@pytest.mark.parametrize(
-    ("odometry", "imu"), [(0.6, 0.0), pytest.param(0.0, 0.03, marks=pytest.mark.heavy)]
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize(("odometry", "imu"), [(0.6, 0.0), (0.0, 0.03)])
 def test_a_recording_is_put_on_time(
     walk: tuple[Robot, Recording], odometry: float, imu: float
 ) -> None:
@@ -120,7 +119,7 @@ def test_an_inertial_sensor_along_other_axes_is_left_out(walk: tuple[Robot, Reco
     assert difference(motion(found), motion(without)) < 1e-6
 
 
-@pytest.mark.parametrize("lag", [0.0, 0.006])
+@pytest.mark.parametrize("lag", [pytest.param(0.0, marks=pytest.mark.heavy), 0.006])
 def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> None:
     robot, recording = walk[0], walk[1].select(BRIEF)
     assert recording.effort is not None

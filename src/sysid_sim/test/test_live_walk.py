@@ -163,7 +163,9 @@ def test_an_odometry_whose_world_is_tilted_does_no_harm() -> None:
     assert errors[1] < 1.5 * errors[0]
 
 
-@pytest.mark.parametrize("name", ["solo12_trot", "spot_trot"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("solo12_trot", marks=pytest.mark.heavy), "spot_trot"]
+)
 def test_contacts_from_torques_tell_the_same_as_their_topic(name: str) -> None:
     given, told = replayed(name), replayed(name, without_contacts)
     assert any("stance is estimated from the torques" in text for text in told.told)

@@ -647,6 +647,7 @@ def test_inertia_that_is_not_known_is_not_missed(panda: Arm, spread: float, told
     assert guiding.look(model, 6.0, None, rose=True) is None
 
 
+@pytest.mark.heavy
 def test_a_robot_whose_friction_all_changed_is_not_led_by_hand(panda: Arm) -> None:
     identifier = OnlineIdentifier(panda.robot)
     run(identifier, panda.samples(0.0, 20.0, noise=0.05))

@@ -56,6 +56,7 @@ def held_by_windows() -> int:
     return sum(trace.size for trace in traces)
 
 
+@pytest.mark.heavy
 def test_many_samples_leave_the_statistics_of_the_last_ones() -> None:
     """As `bench.speed` does with a million."""
     rng = np.random.default_rng(0)
