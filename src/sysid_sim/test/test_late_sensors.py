@@ -87,6 +87,7 @@ def live(robot: Robot, recording: Recording) -> tuple[SampleStream, Samples]:
     return stream, Samples.concatenate(list(played(recording, stream, 0.02)))
 
 
+@pytest.mark.heavy
 def test_live_sensors_are_put_on_time_and_nothing_is_lost_of_those_that_are(
     walk: tuple[Robot, Recording],
 ) -> None:
