@@ -61,7 +61,7 @@ def find_contradiction(problem: Problem, estimate: Estimate) -> int | None:
     known = replace(problem, rows=None, noise_std=estimate.noise_std)
     together = solve(known, estimate.parameters)
     whole = log_evidence(problem, together)
-    least = FIT_ERROR * np.sqrt(statistics.square / np.maximum(statistics.count, 1.0))
+    least = FIT_ERROR * statistics.rms
 
     def likelihood(errors: FloatArray) -> float:
         return _log_likelihood(problem, np.hypot(errors, least))

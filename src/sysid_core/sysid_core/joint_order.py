@@ -167,16 +167,11 @@ def _changes(robot: Robot) -> Iterator[FloatArray]:
     of a limb, and limbs of the same length. Single joints of two limbs are not: in a gait a hip
     does the opposite of another, so that a swap looks like both turned.
     """
-    same, parents = np.eye(len(robot.joint_names)), np.array(robot.model.parents)
-    free = np.flatnonzero(robot.actuated).tolist()
+    same, model = np.eye(len(robot.joint_names)), robot.model
     slides = np.isin(robot.joint_names, robot.prismatic_names)
-    first = len(parents) - len(same)  # joints of a model that come before, the base among them
-    limbs: dict[int, list[int]] = {}
-    limb_of: dict[int, int] = {}
-    for joint in range(len(same)):
-        parent = int(parents[joint + first]) - first
-        limb_of[joint] = limb_of.get(parent, joint)
-        limbs.setdefault(limb_of[joint], []).append(joint)
+    first = model.njoints - len(same)  # joints of a model that come before, the base among them
+    roots = [i for i in range(first, model.njoints) if model.parents[i] < first]
+    limbs = [[j - first for j in model.subtrees[i]] for i in roots]
 
     def swapped(pairs: Iterable[tuple[int, int]]) -> FloatArray:
         change = same.copy()
@@ -184,14 +179,14 @@ def _changes(robot: Robot) -> Iterator[FloatArray]:
             change[[one, other]] = same[[other, one]]
         return change
 
-    places = zip(*limbs.values(), strict=False)
-    sets = [*([joint] for joint in free), *limbs.values(), *map(list, places)]
+    places = zip(*limbs, strict=False)
+    sets = [*([joint] for joint in range(len(same))), *limbs, *map(list, places)]
     for joints in sorted({tuple(each) for each in sets if robot.actuated[each].all()}):
         yield np.diag(1.0 - 2.0 * same[list(joints)].sum(axis=0))
-    for one, other in itertools.combinations(free, 2):
-        if limb_of[one] == limb_of[other] and slides[one] == slides[other]:
-            yield swapped([(one, other)])
-    for mine, yours in itertools.combinations(limbs.values(), 2):
+    for pair in itertools.chain(*(itertools.combinations(limb, 2) for limb in limbs)):
+        if robot.actuated[[*pair]].all() and slides[pair[0]] == slides[pair[1]]:
+            yield swapped([pair])
+    for mine, yours in itertools.combinations(limbs, 2):
         alike = 1 < len(mine) == len(yours) and (slides[mine] == slides[yours]).all()
         if alike and robot.actuated[mine + yours].all():
             yield swapped(zip(mine, yours, strict=True))
@@ -255,9 +250,7 @@ class _Guess:
 def _missed(fit: Fit, share: float) -> BoolArray:
     """Return which torques (G,) a model misses by more than a share of them."""
     statistics = fit.problem.statistics
-    missed = statistics.rmse(fit.estimate.base_parameters) ** 2
-    measured = statistics.square / np.maximum(statistics.count, 1.0)
-    return np.asarray(missed > share**2 * measured)
+    return statistics.rmse(fit.estimate.base_parameters) > share * statistics.rms
 
 
 def _sources(matrix: FloatArray) -> IndexArray:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.refit import SETTLED, Fit, Refit
+from sysid_core.refit import SETTLED, Fit, Refit, Step
 
 __all__ = ["JointZeros", "find_joint_zeros"]
 
@@ -24,7 +23,7 @@ _FARTHEST = 0.5
 """Longest step [rad or m]."""
 _CLEAR = 3.0
 """Standard deviations from which a joint among others is told."""
-_STEP = 1e-4
+_SPAN = 1e-4
 """Angle [rad or m] over which torques' slopes are taken."""
 
 
@@ -72,13 +71,13 @@ def find_joint_zeros(refit: Refit, described: Fit) -> tuple[JointZeros, Fit] | N
     joints = np.arange(len(robot.joint_names))
     shift = np.zeros(len(joints))
     for _ in range(_PASSES):
-        hint = _Hint.of(refit, best, shift, joints)
+        step = _step(refit, best, shift, joints)
         alone = np.where(shift == 0.0, CERTAIN, SETTLED)
-        joint = int(np.argmax(hint.gains - alone))
-        if hint.gains[joint] >= alone[joint]:
+        joint = int(np.argmax(step.gains - alone))
+        if step.gains[joint] >= alone[joint]:
             found, moved = _settled(refit, best, shift, joints[joint : joint + 1])
             needed = float(alone[joint])
-        elif not shift.any() and hint.gain >= CERTAIN + len(joints):
+        elif not shift.any() and step.gain >= CERTAIN + len(joints):
             found, moved = _together(refit, best, joints)
             needed = CERTAIN + np.count_nonzero(moved)
         else:
@@ -93,31 +92,17 @@ def find_joint_zeros(refit: Refit, described: Fit) -> tuple[JointZeros, Fit] | N
     return JointZeros(names, shift[off], np.isin(names, robot.prismatic_names)), best
 
 
-class _Hint(NamedTuple):
-    """Where joints (k,) should be, by how torques of a fit change with them."""
-
-    step: FloatArray  # (k,) [rad or m] of all together
-    std: FloatArray  # (k,) [rad or m]
-    gain: float  # In log evidence
-    gains: FloatArray  # (k,) of each alone
-
-    @staticmethod
-    def of(refit: Refit, fit: Fit, shift: FloatArray, joints: IndexArray) -> _Hint:
-        """Return what a fit tells whose positions are all moved by a shift (nj,)."""
-        regression = fit.regression
-        known = regression.base.project(fit.problem.prior.mean)
-        slopes = []
-        for joint in joints.tolist():
-            there = shift + _STEP * (np.arange(len(shift)) == joint)
-            rows = refit.rows(regression, _moved(refit.batch, there))
-            pairs = zip(rows.blocks, fit.rows.blocks, strict=True)
-            slopes.append([(to.matrix - of.matrix) @ known / _STEP for to, of in pairs])
-        along = [np.stack(columns, axis=1) for columns in zip(*slopes, strict=True)]
-        mean, covariance = refit.step(fit, along)
-        information = np.linalg.inv(covariance)
-        moment = information @ mean
-        alone = 0.5 * moment**2 / np.diagonal(information)
-        return _Hint(mean, np.sqrt(np.diagonal(covariance)), 0.5 * float(mean @ moment), alone)
+def _step(refit: Refit, fit: Fit, shift: FloatArray, joints: IndexArray) -> Step:
+    """Return where joints (k,) should be, by a fit whose positions are moved by a shift (nj,)."""
+    regression = fit.regression
+    known = regression.base.project(fit.problem.prior.mean)
+    slopes = []
+    for joint in joints.tolist():
+        there = shift + _SPAN * (np.arange(len(shift)) == joint)
+        rows = refit.rows(regression, _moved(refit.batch, there))
+        pairs = zip(rows.blocks, fit.rows.blocks, strict=True)
+        slopes.append([(to.matrix - of.matrix) @ known / _SPAN for to, of in pairs])
+    return refit.step(fit, [np.stack(columns, axis=1) for columns in zip(*slopes, strict=True)])
 
 
 def _settled(
@@ -125,11 +110,11 @@ def _settled(
 ) -> tuple[Fit, FloatArray]:
     """Return the fit where joints are moved from shifts (nj,), and where it gains no more."""
     for _ in range(_ROUNDS):
-        hint = _Hint.of(refit, best, shift, joints)
-        if hint.gain < SETTLED:
+        step = _step(refit, best, shift, joints)
+        if step.gain < SETTLED:
             break
         further = shift.copy()
-        further[joints] += np.clip(hint.step, -_FARTHEST, _FARTHEST)
+        further[joints] += np.clip(step.mean, -_FARTHEST, _FARTHEST)
         fitted = refit.fit(best.regression, _moved(refit.batch, further))
         if fitted.evidence < best.evidence + SETTLED:
             break
@@ -140,7 +125,7 @@ def _settled(
 def _together(refit: Refit, described: Fit, joints: IndexArray) -> tuple[Fit, FloatArray]:
     """Return the fit where all joints are moved that need to be, and by how much (nj,)."""
     best, shift = _settled(refit, described, np.zeros(len(joints)), joints)
-    clear = np.abs(shift) > _CLEAR * _Hint.of(refit, best, shift, joints).std
+    clear = np.abs(shift) > _CLEAR * _step(refit, best, shift, joints).std
     if clear.all() or not clear.any():
         return best, shift
     fewer = np.where(clear, shift, 0.0)

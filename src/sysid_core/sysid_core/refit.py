@@ -45,6 +45,22 @@ class Step(NamedTuple):
     mean: FloatArray
     covariance: FloatArray
 
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations (k,)."""
+        return np.asarray(np.sqrt(np.diagonal(self.covariance)))
+
+    @property
+    def gain(self) -> float:
+        """What it is worth in log evidence, as far as the torques are linear."""
+        return 0.5 * float(self.mean @ np.linalg.solve(self.covariance, self.mean))
+
+    @property
+    def gains(self) -> FloatArray:
+        """What it is worth (k,) to change one number alone."""
+        information = np.linalg.inv(self.covariance)
+        return np.asarray(0.5 * (information @ self.mean) ** 2 / np.diagonal(information))
+
 
 class Refit:
     """Fits a model to samples of a batch, with what was found of their errors.

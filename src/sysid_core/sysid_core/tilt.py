@@ -118,9 +118,8 @@ def find_tilt(refit: Refit, described: Fit) -> tuple[Tilt, Fit] | None:
 def _far_off(problem: Problem) -> bool:
     """Whether what the prior's bodies ask for is not at all what was measured."""
     statistics = problem.statistics
-    missed = statistics.rmse(problem.base.project(problem.prior.mean)) ** 2
-    measured = statistics.square / np.maximum(statistics.count, 1.0)
-    return bool(missed.sum() > _FAR_OFF**2 * measured.sum())
+    missed = statistics.rmse(problem.base.project(problem.prior.mean))
+    return bool(np.linalg.norm(missed) > _FAR_OFF * np.linalg.norm(statistics.rms))
 
 
 def _opposed(problem: Problem) -> bool:
@@ -146,10 +145,10 @@ def _step(
         np.stack([each[j] for each in moved], axis=1) - (block.matrix @ known)[:, None]
         for j, block in enumerate(fit.rows.blocks)
     ]
-    mean, covariance = refit.step(fit, along)
+    step = refit.step(fit, along)
+    mean, covariance = step
     turned = gravity / size + mean
     length = float(np.linalg.norm(turned))
     across = np.eye(3) - np.outer(turned, turned) / length**2
     deviation = np.sqrt(np.linalg.eigvalsh(across @ covariance @ across)[-1]) / length
-    gain = 0.5 * float(mean @ np.linalg.solve(covariance, mean))
-    return size * turned / length, float(deviation), gain
+    return size * turned / length, float(deviation), step.gain

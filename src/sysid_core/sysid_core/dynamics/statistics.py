@@ -84,6 +84,11 @@ class Statistics:
         square = self.square + (2.0 * self.moment + gram_shift) @ shift
         return Statistics(self.gram, self.moment + gram_shift, square, self.count)
 
+    @property
+    def rms(self) -> FloatArray:
+        """Root mean square target (G,) [N·m] per group."""
+        return np.asarray(np.sqrt(self.square / np.maximum(self.count, 1.0)))
+
     def residual_square(self, base_vector: FloatArray) -> FloatArray:
         """Return Σ (y − a·β)² (G,) per group for base parameters β (b,)."""
         quadratic = (self.gram @ base_vector) @ base_vector

@@ -34,7 +34,7 @@ def target_size(statistics: Statistics) -> FloatArray:
 
     A group that hardly sees torque must not get an unbounded weight.
     """
-    rms = np.sqrt(statistics.square / np.maximum(statistics.count, 1.0))
+    rms = statistics.rms
     largest = float(rms.max(initial=0.0))
     return np.maximum(rms, 1e-3 * largest if largest > 0.0 else 1.0)
 
