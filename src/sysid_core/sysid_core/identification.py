@@ -14,6 +14,7 @@ from sysid_core.agreement import check_agreement
 from sysid_core.arrays import BoolArray, FloatArray
 from sysid_core.bandwidth import Ladder
 from sysid_core.batch import Progress, quiet
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.disturbances import Disturbed, find_disturbances
 from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
@@ -27,6 +28,7 @@ from sysid_core.friction_choice import FrictionChoice
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.loads import Bare, Load, find_loads
 from sysid_core.parameters import FRICTION_TERMS
+from sysid_core.posing import Posing
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
@@ -34,7 +36,7 @@ from sysid_core.row_stream import Judged, Learned, RowStream
 from sysid_core.scores import Curve, Scores
 from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport
-from sysid_core.solving import Posing, Solved, solve
+from sysid_core.solving import Solved, solve
 from sysid_core.threads import one_thread
 from sysid_core.tilt import Tilt
 from sysid_core.two_kinds import find_two_kinds
@@ -110,6 +112,8 @@ class Identification:
     warnings: tuple[str, ...]
     gravity: FloatArray | None = None
     """(3,) [m/s²] as torques show it, where that is not the description's direction."""
+    contradicted: Diagnostic | None = None
+    """What torques show to be described so wrongly that no model of them is right."""
 
 
 class _Prepared(NamedTuple):
@@ -301,6 +305,7 @@ def _judged(
         samples=gathered.batch.samples,
         split=gathered.split,
         warnings=_warnings(robot, notes, judged, estimate),
+        contradicted=next((d for d in solved.doubts if d.severity is Severity.ERROR), None),
     )
 
 

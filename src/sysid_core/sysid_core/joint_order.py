@@ -13,7 +13,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import Batch
 from sysid_core.contradiction import CERTAIN
-from sysid_core.diagnostics import Diagnostic
+from sysid_core.diagnostics import Diagnostic, Severity
 from sysid_core.refit import Fit, Refit
 from sysid_core.robot.model import Robot
 
@@ -68,7 +68,7 @@ class JointOrder(NamedTuple):
         ]
         message = f"torques tell another order or sense of joints: {'; '.join(said)}"
         hint = "mend the order and signs, or the URDF's axes; no model can be right before"
-        return Diagnostic("joint_order", message, hint=hint)
+        return Diagnostic("joint_order", message, Severity.ERROR, hint=hint)
 
     def applied(self, batch: Batch) -> Batch:
         """Return a batch whose joints have the values that are theirs."""

@@ -1,79 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses the problem of a batch identification, solves it, and names what contradicts it."""
+"""Solves the problem of a batch identification, and names what contradicts the description."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from sysid_core.arrays import FloatArray
 from sysid_core.askew import ALL, find_askew
 from sysid_core.contradiction import find_contradiction, resting_on_friction, wrong_scales
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.dynamics.rows import Regression, Rows
-from sysid_core.dynamics.statistics import Statistics
 from sysid_core.effort_scales import find_wrong_effort
-from sysid_core.estimation import Entropic, Estimate, Estimator, Prior, Problem
-from sysid_core.inertia import nearest_consistent
+from sysid_core.estimation import Entropic, Estimate, Estimator, Problem
 from sysid_core.joint_order import find_joint_order
-from sysid_core.loads import Bare, expecting_loads
 from sysid_core.online.intake import expected_errors
-from sysid_core.priors import default_constraints, default_prior
+from sysid_core.posing import Posing
 from sysid_core.refit import Refit
-from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
 from sysid_core.tilt import Tilt
 
-__all__ = ["Posing", "Solved", "solve"]
+__all__ = ["Solved", "solve"]
 
 _WORSE = 1.2
 """Ratio of a joint's error to the nominal model's on the same data that no learning leaves."""
 _ROUNDS = 4  # In which the noise beside a model error settles
-
-
-class Posing(NamedTuple):
-    """What is asked of a robot's rows."""
-
-    start: Bare | None
-    """An earlier identification, whose parameters take the place of the nominal ones."""
-    only: tuple[str, ...] | None  # Bodies whose inertias are free, and nothing else
-
-    def prior(self, robot: Robot) -> Prior:
-        """Return what is known of a robot before its data."""
-        prior = default_prior(robot)
-        if self.start is not None:
-            robot.check_parameters(self.start.parameters)
-            mean, layout = self.start.parameters.copy(), robot.layout
-            phi = layout.inertias(mean)
-            phi[:] = np.where(phi[:, :1] > 0.0, phi, layout.inertias(prior.mean))
-            phi[:] = nearest_consistent(phi)
-            if self.only is None:
-                where = layout.nonnegative
-                mean[where] = np.where(mean[where] > 0.0, mean[where], prior.mean[where])
-            prior = replace(prior, mean=mean)
-        if self.only is None:
-            return prior
-        return expecting_loads(robot, prior, np.isin(robot.layout.bodies, self.only))
-
-    def problem(self, regression: Regression, data: Rows | Statistics) -> Problem:
-        """Return the problem of rows or their statistics."""
-        robot = regression.robot
-        constraints = default_constraints(robot, only=self.only)
-        # a load may reach beyond the body that carries it
-        ellipsoids = tuple(
-            None if body in (self.only or ()) else ellipsoid
-            for body, ellipsoid in zip(robot.layout.bodies, constraints.ellipsoids, strict=True)
-        )
-        return Problem(
-            robot.layout,
-            regression.base,
-            regression.groups,
-            data if isinstance(data, Statistics) else Statistics.of(data),
-            self.prior(robot),
-            replace(constraints, ellipsoids=ellipsoids),
-        )
 
 
 class Solved(NamedTuple):

@@ -18,13 +18,14 @@ from sysid_core.forecast import Forecast, forecast
 from sysid_core.gathering import Gathered, Gathering
 from sysid_core.identification import IdentifyConfig
 from sysid_core.loads import Bare
+from sysid_core.posing import Posing
 from sysid_core.recording import Recording
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import RowStream
 from sysid_core.scores import Scores
 from sysid_core.signals.cutoff import CutoffChoice
-from sysid_core.solving import Posing, solve
+from sysid_core.solving import solve
 from sysid_core.workers import workers
 
 __all__ = ["Validation", "rows_at_learned_cutoff", "validate"]

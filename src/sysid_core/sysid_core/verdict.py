@@ -14,7 +14,7 @@ from sysid_core.robot import Robot
 from sysid_core.robot.plausibility import mass_factor
 from sysid_core.scores import WORSE, Curve, Scores
 
-__all__ = ["implausible_results", "require_explained"]
+__all__ = ["implausible_results", "require_explained", "require_uncontradicted"]
 
 _FAR_OFF = -8.0
 """R² at which the nominal error is three times the torque: no friction that a URDF lacks does
@@ -77,6 +77,18 @@ def require_explained(judged: Scores, override: str) -> None:
             "sign ('effort.gain'), the joints' order, and that the URDF is this robot's, or "
             f"{override}"
         )
+
+
+def require_uncontradicted(found: Diagnostic | None, override: str) -> None:
+    """Refuse a model of a robot that torques show to be described wrongly.
+
+    Raises
+    ------
+    ModelError
+        If something was found; `override` names what lets it pass.
+    """
+    if found is not None:
+        raise ModelError(f"{found}, or {override}")
 
 
 def _errors(train: Scores, held: Scores | None) -> Iterator[Diagnostic]:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
@@ -21,16 +22,25 @@ from sysid_core.signals.prepare import filter_aligned
 from sysid_sim.run import run_scenario
 from sysid_sim.scenarios import find_scenario
 
-SECONDS = 12.0
 BRIEF = slice(5000)  # Rows that are enough to identify the robot
 DOWN = np.array([0.0, 0.0, -9.81])
 Spoil = Callable[[Recording], Recording]
 
 
-@pytest.fixture(scope="module")
-def walk() -> tuple[Robot, Recording]:
-    done = run_scenario(find_scenario("solo12_trot"), seed=3, duration=SECONDS)
+@cache
+def walked(seconds: float) -> tuple[Robot, Recording]:
+    done = run_scenario(find_scenario("solo12_trot"), seed=3, duration=seconds)
     return done.robot, done.recording
+
+
+@pytest.fixture
+def walk() -> tuple[Robot, Recording]:
+    return walked(6.0)
+
+
+@pytest.fixture
+def long_walk() -> tuple[Robot, Recording]:
+    return walked(12.0)
 
 
 def late(recording: Recording, odometry: float, imu: float) -> Recording:
@@ -58,9 +68,9 @@ def difference(one: Samples, other: Samples) -> float:
 @pytest.mark.heavy
 @pytest.mark.parametrize(("odometry", "imu"), [(0.6, 0.0), (0.0, 0.03)])
 def test_a_recording_is_put_on_time(
-    walk: tuple[Robot, Recording], odometry: float, imu: float
+    long_walk: tuple[Robot, Recording], odometry: float, imu: float
 ) -> None:
-    robot, recording = walk
+    robot, recording = long_walk
     expected = aligned_recording(robot, recording, SignalConfig())
     assert not any("late" in text or "early" in text for text in expected.warnings)
     given = late(recording, odometry, imu)
@@ -74,7 +84,7 @@ def test_odometry_that_fits_the_legs_at_no_time_is_refused(
     walk: tuple[Robot, Recording],
 ) -> None:
     robot, recording = walk
-    given = late(recording.select(slice(6000)), 3.3, 0.0)
+    given = late(recording, 3.3, 0.0)
     with pytest.raises(DataError, match="contradicts the legs"):
         aligned_recording(robot, given, SignalConfig())
     stream, _ = live(robot, given)
@@ -89,9 +99,9 @@ def live(robot: Robot, recording: Recording) -> tuple[SampleStream, Samples]:
 
 @pytest.mark.heavy
 def test_live_sensors_are_put_on_time_and_nothing_is_lost_of_those_that_are(
-    walk: tuple[Robot, Recording],
+    long_walk: tuple[Robot, Recording],
 ) -> None:
-    robot, recording = walk
+    robot, recording = long_walk
     stream, expected = live(robot, recording)
     assert expected.time[0] < 1.0
     assert not list(stream.take_diagnostics())
@@ -134,8 +144,10 @@ def test_late_efforts_are_moved(walk: tuple[Robot, Recording], lag: float) -> No
 
 
 @pytest.mark.heavy
-def test_torques_tell_that_the_odometrys_world_is_tilted(walk: tuple[Robot, Recording]) -> None:
-    robot, recording = walk
+def test_torques_tell_that_the_odometrys_world_is_tilted(
+    long_walk: tuple[Robot, Recording],
+) -> None:
+    robot, recording = long_walk
     base = recording.base
     assert base is not None
     rotation = pin.exp3(np.radians([2.0, -3.0, 0.0]))
@@ -153,9 +165,9 @@ def test_torques_tell_that_the_odometrys_world_is_tilted(walk: tuple[Robot, Reco
 
 @pytest.mark.heavy
 def test_torques_tell_that_it_is_the_accelerometer_which_is_off(
-    walk: tuple[Robot, Recording],
+    long_walk: tuple[Robot, Recording],
 ) -> None:
-    robot, recording = walk
+    robot, recording = long_walk
     imu = recording.imu
     assert imu is not None
     biased = replace(imu, linear_acceleration=imu.linear_acceleration + [0.3, -0.3, 0.0])

@@ -225,10 +225,10 @@ def streamed(name: str, change: Change = as_it_is) -> Streamed:
 
 def test_the_inertial_sensor_halves_what_the_true_model_leaves() -> None:
     """Accelerations from odometry are noise at the base; those from the sensor hardly are."""
-    run = walked("solo12_trot")
+    run = walked("spot_trot")
     left = {}
     for change in (as_it_is, without_imu):
-        samples = samples_of("solo12_trot", change)
+        samples = samples_of("spot_trot", change)
         samples = samples.select(samples.time > samples.time[0] + STILL)
         found = ContactRegression(run.robot).residuals(samples, run.truth)
         left[change] = np.sqrt(np.mean(found.residual[:, 6:] ** 2, axis=0).sum())
@@ -254,8 +254,8 @@ def test_flags_that_come_back_are_used_again() -> None:
 
 
 def test_a_twist_in_the_world_frame_is_refused_and_told() -> None:
-    found = streamed("solo12_trot", twist_in_the_world)
-    whole = samples_of("solo12_trot")
+    found = streamed("spot_trot", twist_in_the_world)
+    whole = samples_of("spot_trot")
     assert len(found.samples) < 0.5 * len(whole)
     assert found.stream.counts["samples with unusable odometry"] > 0
     assert any("world frame" in text and "REP-105" in text for text in found.told)

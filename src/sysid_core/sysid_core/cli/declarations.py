@@ -105,8 +105,8 @@ def _identify(parser: argparse.ArgumentParser) -> None:
     add(
         "--any-mass",
         action="store_true",
-        help="export models whose total mass or torques are far from the description's, or that "
-        "explain no torques, too",
+        help="export models whose total mass or torques are far from the description's, that "
+        "explain no torques, or whose joints are in another order or sense, too",
     )
     add(
         "--friction",

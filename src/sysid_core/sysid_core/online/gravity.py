@@ -17,11 +17,11 @@ from sysid_core.errors import SysidError
 from sysid_core.estimation import Estimate
 from sysid_core.joint_order import JointOrder, find_joint_order
 from sysid_core.joint_zeros import JointZeros
+from sysid_core.posing import Posing
 from sysid_core.recording import Samples
 from sysid_core.refit import Refit
 from sysid_core.robot.model import Robot
 from sysid_core.signals.rotation import rotate_into_body, turned
-from sysid_core.solving import Posing
 from sysid_core.tilt import OpposedEffortsError, find_tilt
 
 __all__ = ["Gravity"]

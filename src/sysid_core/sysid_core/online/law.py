@@ -24,6 +24,7 @@ from sysid_core.online.learner import Learner
 from sysid_core.online.second_filter import SecondFilter, choose_filter, leaves_enough, rate_of
 from sysid_core.online.settings import OnlineConfig
 from sysid_core.online.torque_checks import refusing
+from sysid_core.posing import Posing
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
 from sysid_core.rungs import STEP
@@ -31,7 +32,6 @@ from sysid_core.signals.cutoff import CutoffChoice, highest_cutoff
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.signals.synchronise import SynchroniseReport
 from sysid_core.signals.timing import split_at_gaps
-from sysid_core.solving import Posing
 from sysid_core.threads import one_thread
 
 __all__ = ["Answer", "Choices", "Past", "Question", "Seen"]

@@ -16,6 +16,7 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.errors import SysidError
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.online.settings import OnlineConfig
+from sysid_core.posing import Posing
 from sysid_core.recording import Recording, Samples
 from sysid_core.signals.align import Aligned
 from sysid_core.signals.chain import ChainConfig, Grid, filter_grid
@@ -26,7 +27,6 @@ from sysid_core.signals.prepare import effort_lag
 from sysid_core.signals.rotation import continuous
 from sysid_core.signals.synchronise import SynchroniseReport
 from sysid_core.signals.timing import estimate_clock, split_at_gaps
-from sysid_core.solving import Posing
 
 __all__ = ["SecondFilter", "choose_filter", "leaves_enough", "rate_of"]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -86,6 +87,29 @@ def test_identify_prints_the_estimate_as_json(
     assert min(printed["consistency"].values()) > 0.0
     figures = printed["validation"]["rmse"]
     assert np.all(np.array(figures["identified"]) < np.array(figures["nominal"]))
+
+
+def test_no_model_of_joints_that_are_mixed_up_is_written(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *lines = (folder / "run.csv").read_text().splitlines()
+    names = header.split(",")
+    turned = [k for k, name in enumerate(names) if name.startswith("elbow_joint/")]
+    rows = [line.split(",") for line in lines[: len(lines) // 2]]
+    for row, k in itertools.product(rows, turned):
+        row[k] = f"{-float(row[k])}"
+    table = tmp_path / "turned.csv"
+    table.write_text("\n".join([header, *map(",".join, rows)]) + "\n")
+    quick = "--friction", "described", "--cutoff", "8", "--no-report"
+    arguments = ["identify", str(table), "--robot", "ur10", *quick, "--out"]
+
+    assert main([*arguments, str(tmp_path / "out")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("of elbow_joint have the opposite sign") == 1
+    assert "or pass --any-mass" in said
+    assert not (tmp_path / "out").exists()
+    assert main([*arguments, str(tmp_path / "any"), "--any-mass"]) == 0
+    assert (tmp_path / "any" / "estimate.json").exists()
 
 
 def test_the_identified_description_starts_from_the_estimate(

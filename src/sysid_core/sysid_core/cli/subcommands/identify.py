@@ -37,7 +37,7 @@ from sysid_core.report.advice import advice
 from sysid_core.robot import load_robot
 from sysid_core.robot.export import model_files, require_believable, require_elsewhere, write_model
 from sysid_core.signals.options import SignalConfig
-from sysid_core.verdict import require_explained
+from sysid_core.verdict import require_explained, require_uncontradicted
 from sysid_core.wording import number
 from sysid_core.workers import workers
 
@@ -136,10 +136,11 @@ def _require_sound(found: Identification) -> None:
     """Refuse a result that is absurd, after all that was noticed of its data."""
     override = "pass --any-mass"
     try:
+        require_uncontradicted(found.contradicted, override)
         require_believable(found.robot, found.estimate.parameters, override)
         require_explained(found.validation or found.train, override)
     except ModelError:
-        warn(found.warnings)
+        warn([said for said in found.warnings if said != str(found.contradicted)])
         raise
 
 
