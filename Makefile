@@ -18,7 +18,7 @@ demo: setup
 	$(BIN)/python scripts/demo.py
 
 $(VENV)/.ready-test: $(VENV)/.ready requirements-test.lock
-	$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements-test.lock
+	$(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -r requirements-test.lock
 	@touch $@
 
 test: $(VENV)/.ready-test

@@ -46,15 +46,16 @@ fi
 
 pip="$venv/bin/python -m pip --disable-pip-version-check"
 echo "setup: installing the locked dependencies into $venv"
-$pip install -q -r requirements.lock
+$pip install -q --no-compile -r requirements.lock
 for package in src/*/pyproject.toml; do
     set -- "$@" -e "$(dirname "$package")"
 done
 shift
 # setuptools warns of spellings that older ones, as on ROS 2, still need
 PYTHONWARNINGS=ignore $pip install -q --no-deps --no-build-isolation "$@"
-# pip compiles what it copies, but not what stays where it is
-"$venv/bin/python" -m compileall -q src
+# pip compiles on one core alone, and nothing that stays where it is; some packages bring what is
+# not for this Python
+"$venv/bin/python" -m compileall -q -j 0 "$venv/lib" src >/dev/null 2>&1 || true
 
 # Pinocchio's wheel brings all its libraries but OpenMP's, which the smallest systems lack.
 case $("$venv/bin/python" -c 'import pinocchio' 2>&1) in

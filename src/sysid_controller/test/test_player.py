@@ -23,7 +23,7 @@ from sysid_core.robot import Robot, load_robot
 from sysid_sim.truth import draw_truth
 
 
-@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("asks", [True, pytest.param(False, marks=pytest.mark.heavy)])
 def test_a_motion_is_approached_played_and_ends_at_rest(
     asks: bool, panda: Robot, perturbed: Callable[[Robot, int], FloatArray]
 ) -> None:

@@ -143,7 +143,9 @@ def _late(recording: Recording, lag: float) -> Recording:
     return replace(recording, effort=moved)
 
 
-@pytest.mark.parametrize("lag", [0.03, 0.0, pytest.param(-0.01, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize(
+    "lag", [0.03, *(pytest.param(each, marks=pytest.mark.heavy) for each in (0.0, -0.01))]
+)
 def test_efforts_that_come_late_or_early_are_moved_to_their_positions(
     ur10: Robot, ur10_truth: FloatArray, make_recording: Callable[..., Recording], lag: float
 ) -> None:

@@ -41,7 +41,10 @@ def _moved(robot: Robot, amplitude: float, rate: float) -> Samples:
     return Samples(time, *arrays)
 
 
-@pytest.mark.parametrize(("name", "amplitude"), [("ur10", 0.5), ("digit_left_leg", 0.1)])
+@pytest.mark.parametrize(
+    ("name", "amplitude"),
+    [("ur10", 0.5), pytest.param("digit_left_leg", 0.1, marks=pytest.mark.heavy)],
+)
 def test_the_true_model_moves_as_the_arm_or_the_linkage_did(name: str, amplitude: float) -> None:
     described = load_robot(name).description
     terms = ("viscous", "armature")  # the sign of dry friction has no derivative

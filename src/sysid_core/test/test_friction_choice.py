@@ -147,7 +147,10 @@ def test_friction_that_changes_over_a_distance_is_told(
         assert joints[joint]["presliding"] == pytest.approx(true, rel=0.15)
 
 
-@pytest.mark.parametrize("actual", [{}, {"shoulder_lift_joint": {"stribeck": 0.1}}])
+@pytest.mark.parametrize(
+    "actual",
+    [pytest.param({}, marks=pytest.mark.heavy), {"shoulder_lift_joint": {"stribeck": 0.1}}],
+)
 def test_friction_that_is_felt_late_does_not_change_over_a_distance(
     actual: dict[str, dict[str, float]],
     least: Robot,

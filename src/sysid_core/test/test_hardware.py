@@ -48,7 +48,7 @@ def _write_table(
     return path
 
 
-@pytest.mark.parametrize("form", ["mcap", "db3", "csv"])
+@pytest.mark.parametrize("form", [pytest.param("mcap", marks=pytest.mark.heavy), "db3", "csv"])
 def test_ur10_from_every_form_of_its_bag(
     form: str, data_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +97,7 @@ def _published(data_root: Path) -> dict[str, tuple[float, float]]:
     return {row[0]: (float(row[3]), 0.01 * abs(float(row[3])) * float(row[4])) for row in rows}
 
 
-@pytest.mark.parametrize("side", ["motor", "joint"])
+@pytest.mark.parametrize("side", ["motor", pytest.param("joint", marks=pytest.mark.heavy)])
 def test_tx40_friction_and_armature_agree_with_the_published_ones(
     side: str, data_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -91,7 +91,9 @@ def learned(robot: Robot, data: Recording | Sequence[Source]) -> Identification:
     return identify(robot, data, IdentifyConfig(train=1.0))
 
 
-@pytest.mark.parametrize("com", [[0.0, 0.0, 0.1], [0.08, -0.05, 0.02]])
+@pytest.mark.parametrize(
+    "com", [pytest.param([0.0, 0.0, 0.1], marks=pytest.mark.heavy), [0.08, -0.05, 0.02]]
+)
 def test_a_load_that_comes_and_goes_is_told_and_can_be_left_out(
     ur10: Robot, ur10_truth: FloatArray, bare: Recording, com: list[float]
 ) -> None:

@@ -201,7 +201,7 @@ def _nodes_of(launch: str) -> tuple[str, ...]:
 RUN = list({_nodes_of(launch): launch for launch in sorted(LAUNCHES, key=len)}.values())
 RUN += [launch for launch in BESIDE if launch not in RUN]
 """The longest of those that start the same nodes, and those with commands beside them."""
-FIRST = {launch.split()[0]: launch for launch in reversed(RUN)}
+FIRST = {launch.split()[0]: launch for launch in (*reversed(RUN), *BESIDE)}
 RUN_EACH = [
     pytest.param(launch, marks=() if launch in (*FIRST.values(), *BESIDE) else pytest.mark.heavy)
     for launch in RUN

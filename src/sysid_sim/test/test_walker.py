@@ -99,7 +99,9 @@ def test_no_scenario_ends_in_a_fall(name: str) -> None:
     assert run.recording.imu is not None
 
 
-@pytest.mark.parametrize("name", ["solo12_trot", "spot_trot", "spot_new_trot"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("solo12_trot", marks=pytest.mark.heavy), "spot_trot", "spot_new_trot"]
+)
 def test_a_trot_steps_with_diagonal_pairs_and_gets_somewhere(name: str) -> None:
     run = walked(name)
     active = contacts_of(run)[run.recording.time > 1.5]

@@ -353,8 +353,20 @@ NO_OPENMP = "libgomp.so.1: cannot open shared object file: No such file or direc
     [
         ("pinocchio", "pin", NO_OPENMP, "apt install libgomp1"),
         ("cvxpy", "cvxpy", "No module named 'cvxpy'", "pip install cvxpy"),
-        ("mujoco", "mujoco", NO_OPENMP.replace("gomp.so.1", "X11.so.6"), "apt install libx11-6"),
-        ("cyclonedds", "cyclonedds", "broken", "pip install cyclonedds"),
+        pytest.param(
+            "mujoco",
+            "mujoco",
+            NO_OPENMP.replace("gomp.so.1", "X11.so.6"),
+            "apt install libx11-6",
+            marks=pytest.mark.heavy,
+        ),
+        pytest.param(
+            "cyclonedds",
+            "cyclonedds",
+            "broken",
+            "pip install cyclonedds",
+            marks=pytest.mark.heavy,
+        ),
         ("numpy", "numpy", "broken", "pip install numpy"),
     ],
 )

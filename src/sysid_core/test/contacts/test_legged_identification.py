@@ -108,7 +108,7 @@ def test_solo12_with_wrong_or_missing_flags_is_identified_as_well(
         assert total_rmse(solo12, validation, estimate.parameters) <= limit
 
 
-@pytest.mark.parametrize("gait", ["standing", "trotting"])
+@pytest.mark.parametrize("gait", [pytest.param("standing", marks=pytest.mark.heavy), "trotting"])
 def test_total_mass_comes_with_honest_confidence(
     legged: Any, make_wrong_prior: Maker, gait: str
 ) -> None:

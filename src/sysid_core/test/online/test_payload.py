@@ -238,7 +238,7 @@ def test_the_model_follows_the_load(episode: list[Update], panda: Arm, load: Flo
         assert np.linalg.norm(error) < 0.1 * np.linalg.norm(nominal)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("noise", [0.0, pytest.param(0.1, marks=pytest.mark.heavy), 1.0])
 def test_a_calm_robot_raises_no_alarm(panda: Arm, noise: float) -> None:
     identifier = OnlineIdentifier(panda.robot)
     updates = run(identifier, panda.samples(0.0, 15.0, noise=noise))

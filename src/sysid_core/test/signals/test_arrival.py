@@ -163,7 +163,7 @@ def test_a_live_count_begins_anew_behind_an_interruption_and_where_time_goes_bac
         assert np.abs(found - moved[: len(found)])[9000:].max() < 1e-3
 
 
-@pytest.mark.parametrize("chunk", [1, 50, 333])
+@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.heavy), 50, 333])
 @pytest.mark.parametrize("kept", [1.0, 0.1])
 def test_live_messages_that_were_held_up_keep_their_count(chunk: int, kept: float) -> None:
     """A tenth of a second's messages come at once: no interruption, unless most of them lack."""
