@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
 from sysid_core.gathering import Gathered
 
-__all__ = ["Disturbed", "find_disturbances", "whereabouts"]
+__all__ = ["Disturbed", "Span", "find_disturbances", "in_words", "spans_of", "whereabouts"]
 
 _FEWEST = 16
 """Stretches with rows from which one can stand out."""
@@ -39,11 +40,34 @@ _LOOSE = 1e-9
 """Relative ridge that lets directions which nothing has shown be solved for."""
 
 
+class Span(NamedTuple):
+    """A part of a recording, in seconds after its first joint state."""
+
+    source: int  # Number of the recording
+    first: float
+    last: float
+
+
 class Disturbed(NamedTuple):
-    """What is to be said, and which samples are disturbed."""
+    """What is to be said, which samples are disturbed, and when that was."""
 
     said: tuple[Diagnostic, ...] = ()
     samples: IndexArray = np.zeros(0, dtype=np.intp)
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[Diagnostic, ...]:
+        """What is to be said where these parts are left out."""
+        hint = "if that belongs to the robot, learn from it by --disturbed kept"
+        left = ": left out of what is learned"
+        return tuple(replace(one, message=one.message + left, hint=hint) for one in self.said)
+
+    def with_cause(self, others: Disturbed) -> Disturbed:
+        """Return what is disturbed by the one or the other, which is the first one's cause."""
+        caused = bool(len(self.samples)) and np.isin(self.samples, others.samples).mean() > 0.5
+        samples = np.union1d(self.samples, others.samples)
+        said = others.said if caused else self.said + others.said
+        return Disturbed(said, samples, self.spans + others.spans)
 
 
 def find_disturbances(
@@ -83,14 +107,16 @@ def find_disturbances(
     if not len(apart):
         return Disturbed()
     rows = excess[np.isin(used, apart)]
-    where, option = whereabouts(gathered, edges, apart.tolist())
+    spans = spans_of(gathered, edges, apart.tolist())
+    where, option = in_words(gathered, spans)
     group = int(np.nanargmax(np.nanmax(rows, axis=0)))
     message = f"torques do not fit the rest of the recording ({where}), at worst by "
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
     hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
     subject = groups[group] if several else ""
     said = Diagnostic("disturbed", message, subject=subject, hint=hint)
-    return Disturbed((said,), np.concatenate([np.arange(*edges[[k, k + 1]]) for k in apart]))
+    samples = np.concatenate([np.arange(*edges[[k, k + 1]]) for k in apart])
+    return Disturbed((said,), samples, tuple(spans))
 
 
 def _reaching(certain: BoolArray, likely: BoolArray) -> BoolArray:
@@ -103,10 +129,20 @@ def whereabouts(
     gathered: Gathered, edges: IndexArray, stretches: Sequence[int]
 ) -> tuple[str, str]:
     """Return when stretches between edges were, in words, and the option that leaves them out."""
+    return in_words(gathered, spans_of(gathered, edges, stretches))
+
+
+def spans_of(gathered: Gathered, edges: IndexArray, stretches: Sequence[int]) -> list[Span]:
+    """Return when stretches between edges were, those that follow each other as one."""
     spans = []
     for _, run in groupby(enumerate(stretches), lambda pair: pair[1] - pair[0]):
         own = [k for _, k in run]
         spans.append(_span(edges[own[0]], edges[own[-1] + 1] - 1, gathered))
+    return spans
+
+
+def in_words(gathered: Gathered, spans: Sequence[Span]) -> tuple[str, str]:
+    """Return when parts were, in words, and the option that leaves them out."""
     names = gathered.names
     if len(names) > 1:
         each = (f"{start:.1f} to {end:.1f} s of {names[which]}" for which, start, end in spans)
@@ -144,11 +180,11 @@ def _excess(parts: Sequence[Sums], noise_std: FloatArray) -> FloatArray:
     return excess
 
 
-def _span(first: int, last: int, gathered: Gathered) -> tuple[int, float, float]:
-    """Return the recording, and start and end [s] in it, of samples from first to last."""
+def _span(first: int, last: int, gathered: Gathered) -> Span:
+    """Return when samples were, from first to last."""
     which, time = int(gathered.source[first]), gathered.batch.samples.time
     own = np.flatnonzero(gathered.source == which)
     start, last = time[own[0]] - gathered.lead[which], min(last, int(own[-1]))
     # outwards to the tenths that are printed, so that no disturbed sample is left
     begin, end = np.floor(10.0 * (time[first] - start)), np.ceil(10.0 * (time[last] - start))
-    return which, float(begin) / 10.0, float(end) / 10.0
+    return Span(which, float(begin) / 10.0, float(end) / 10.0)

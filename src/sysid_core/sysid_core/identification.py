@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,21 +20,21 @@ from sysid_core.dynamics.rows import Regression
 from sysid_core.dynamics.select import make_regression
 from sysid_core.dynamics.statistics import Statistics
 from sysid_core.dynamics.sums import Sums
-from sysid_core.errors import DataError, ParameterError, found_in
-from sysid_core.estimation import Entropic, Estimate, Estimator, Prior
+from sysid_core.errors import DataError, SysidError, found_in
+from sysid_core.estimation import Estimate, Prior
 from sysid_core.estimation.essential import essential_parameters
 from sysid_core.estimation.misfit import STRETCHES, no_surer_than_prior, widened
 from sysid_core.friction_choice import FrictionChoice
 from sysid_core.gathering import Gathered, Gathering
-from sysid_core.loads import Bare, Load, find_loads
+from sysid_core.identify_config import IdentifyConfig
+from sysid_core.loads import Load, find_loads
+from sysid_core.outside_forces import find_outside_forces
 from sysid_core.parameters import FRICTION_TERMS
-from sysid_core.posing import Posing
 from sysid_core.recording import Recording, Samples
 from sysid_core.recordings import Source
 from sysid_core.robot.model import Robot
 from sysid_core.row_stream import Judged, Learned, RowStream
 from sysid_core.scores import Curve, Scores
-from sysid_core.signals.options import SignalConfig
 from sysid_core.signals.prepare import PrepareReport
 from sysid_core.solving import Solved, solve
 from sysid_core.threads import one_thread
@@ -45,45 +45,14 @@ from sysid_core.workers import Workers, workers
 
 __all__ = ["Identification", "IdentifyConfig", "identify", "total_mass"]
 
+_MOST_DISTURBED = 0.45
+"""Share of what is learned from that may be left out as disturbed: of more, the rest may be."""
+_STILL_SHOWN = 0.9
+"""Share of the base parameters determined that must still be, else the disturbed part is not left
+out: the quickest one may be what shows most."""
 _TURNS = 3
-"""Most times that a model is identified anew where torques show another gravity: once, but for the
-odometry that an inertial sensor had levelled."""
-
-
-@dataclass(frozen=True)
-class IdentifyConfig:
-    """Settings of a batch identification."""
-
-    train: float = 0.7
-    """[-] share of the samples in motion, from the start, that is learned from; the rest
-    validates."""
-    still: float = 0.01
-    """[-] rows of a joint that is slower than this share of its top speed are not learned from:
-    the sign of its Coulomb friction is anybody's guess there."""
-    only: tuple[str, ...] | None = None
-    """Identify the inertias of these bodies and hold everything else; what they gain is a load."""
-    start: Bare | None = None
-    """An earlier identification, whose parameters take the place of the nominal ones."""
-    lenient: bool = False  # Use what is usable of a faulty recording
-    friction: Literal["chosen", "described"] = "chosen"
-    """``chosen``: each joint of a tree gets the terms that predict held-out torque better, unless
-    the description chooses, or `only` or `start` are given. ``described``: none is added to the
-    description's."""
-    signals: SignalConfig = field(default_factory=SignalConfig)
-    estimator: Estimator = field(default_factory=Entropic)
-
-    @property
-    def posing(self) -> Posing:
-        """What is asked of the rows."""
-        return Posing(self.start, self.only)
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.train <= 1.0:
-            raise ParameterError(f"train must lie above 0 and at most at 1, got {self.train:g}")
-        if self.friction not in ("chosen", "described"):
-            raise ParameterError(f"friction is chosen or described, got {self.friction!r}")
-        if not 0.0 <= self.still < 1.0:
-            raise ParameterError(f"still must lie between 0 and 1, got {self.still:g}")
+"""Most times that a model is identified anew: once for gravity, but for the odometry that a sensor
+had levelled, and as disturbed parts are found."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +142,7 @@ def identify(
     """
     options = options or IdentifyConfig()
     sources = [Source(data)] if isinstance(data, Recording) else data
-    found, tilt = _identified(robot, sources, options, progress, pool)
+    found, tilt = _undisturbed(robot, sources, options, progress, pool)
     if tilt is None or options.start is not None or "gravity" in robot.description.effort_excludes:
         return found
     described = np.array(robot.description.gravity)
@@ -181,16 +150,47 @@ def identify(
     gravity = described if robot.floating else tilt.gravity
     for _ in range(_TURNS):
         there = robot.in_gravity(gravity)
-        found, residual = _identified(there, sources, options, progress, pool)
+        found, residual = _undisturbed(there, sources, options, progress, pool)
         if residual is None:
             break
         tilt, gravity = residual, residual.gravity
     gravity = np.array(there.description.gravity)
     if np.array_equal(gravity, described):  # the sensor was wrong, not the odometry
         return replace(found, gravity=gravity)
-    said = replace(tilt, described=described, gravity=gravity).finding
-    said = replace(said, hint=f"the model has it; live, {said.hint}, too")
+    told = replace(tilt, described=described, gravity=gravity).finding
+    said = replace(told, hint=f"the model has it; live, {told.hint}, too")
     return replace(found, gravity=gravity, warnings=(str(said), *found.warnings))
+
+
+def _undisturbed(
+    robot: Robot,
+    sources: Sequence[Source],
+    options: IdentifyConfig,
+    progress: Progress,
+    pool: Workers | None,
+) -> tuple[Identification, Tilt | None]:
+    """Identify as `_identified` does, from what is left without what is disturbed."""
+    found, tilt, disturbed = _identified(robot, sources, options, progress, pool)
+    least, said = (1.0 - _MOST_DISTURBED) * found.split, list[str]()
+    for _ in range(_TURNS if options.disturbed == "left_out" else 0):
+        if not disturbed.spans or found.split - len(disturbed.samples) < least:
+            break
+        sources = [
+            replace(one, without=(*one.without, *(s[1:] for s in disturbed.spans if s[0] == k)))
+            for k, one in enumerate(sources)
+        ]
+        left = len(disturbed.samples)  # what validates stays what validates
+        options = replace(options, train=(found.split - left) / (len(found.samples) - left))
+        try:
+            again = _identified(robot, sources, options, progress, pool)
+        except SysidError:  # too little is left
+            break
+        shown, before = (np.sum(one.estimate.determined >= 0.5) for one in (again[0], found))
+        if shown < _STILL_SHOWN * before:
+            break
+        said += map(str, disturbed.left_out)
+        found, tilt, disturbed = again
+    return replace(found, warnings=(*said, *found.warnings)), tilt
 
 
 def _identified(
@@ -199,7 +199,7 @@ def _identified(
     options: IdentifyConfig,
     progress: Progress,
     pool: Workers | None,
-) -> tuple[Identification, Tilt | None]:
+) -> tuple[Identification, Tilt | None, Disturbed]:
     """Identify with gravity as described, and say where torques show it otherwise."""
     named = ", ".join(source.name for source in sources)
     progress("signals", 0.0)
@@ -216,11 +216,14 @@ def _identified(
         found = _found(options, stream, stretches)
     noise, groups = found.estimate.noise_std, regression.groups
     disturbed = find_disturbances(stretches, learned.edges, gathered, noise, groups)
+    forces = find_outside_forces(regression, found.estimate.parameters, gathered, options.still)
+    disturbed = disturbed.with_cause(forces)
     if len(sources) > 1:
         recordings = [Sums.total(p).statistics() for p in zip(*learned.parts, strict=True)]
         notes += check_agreement(found.solved.problem, recordings, found.estimate, gathered.names)
     progress("estimation", 1.0)
-    return _judged(options, stream, gathered, found, notes, disturbed), found.solved.tilt
+    judged, disturbed = _judged(options, stream, gathered, found, notes, disturbed)
+    return judged, found.solved.tilt, disturbed
 
 
 class _Found(NamedTuple):
@@ -273,22 +276,22 @@ def _judged(
     found: _Found,
     notes: list[str],
     disturbed: Disturbed,
-) -> Identification:
+) -> tuple[Identification, Disturbed]:
+    """Judge what was found, and return with it what is disturbed and of no known kind."""
     regression, start = stream.regression, options.start
     (solved, estimate, discrepancy), robot = found, regression.robot
     problem, correlation = solved.problem, solved.correlation
     nominal = np.array(robot.nominal if start is None else start.parameters)
     judged = stream.judge(nominal, estimate.parameters)
     loads: list[Load] = []
-    said = disturbed.said
     if options.only is None:
         model = regression, estimate.parameters
-        said = find_two_kinds(*model, gathered, judged.curves, options.still, disturbed)
+        disturbed = find_two_kinds(*model, gathered, judged.curves, options.still, disturbed)
     if options.only is not None:
         loads = find_loads(regression, problem, solved.estimate, estimate, nominal, start)
     signals = gathered.batch.report
-    notes = [*signals.warnings, *notes, *map(str, said), *map(str, solved.doubts)]
-    return Identification(
+    notes = [*signals.warnings, *notes, *map(str, disturbed.said), *map(str, solved.doubts)]
+    identification = Identification(
         robot=robot,
         regression=regression,
         nominal=nominal,
@@ -307,6 +310,7 @@ def _judged(
         warnings=_warnings(robot, notes, judged, estimate),
         contradicted=next((d for d in solved.doubts if d.severity is Severity.ERROR), None),
     )
+    return identification, disturbed
 
 
 def total_mass(robot: Robot, estimate: Estimate) -> tuple[float, float]:

@@ -61,7 +61,7 @@ def find_two_kinds(
     curves: Sequence[Curve],
     still: float,
     disturbed: Disturbed,
-) -> tuple[Diagnostic, ...]:
+) -> Disturbed:
     """Return what is to be said of an arm that carries something or is led by a hand at times.
 
     A model between the two would be learned. How much of a cause explains what the model leaves
@@ -72,7 +72,7 @@ def find_two_kinds(
     """
     robot = regression.robot
     if not regression.per_joint or robot.floating or robot.linked:
-        return disturbed.said
+        return disturbed
     # the time of several recordings is that of each only in what is learned from
     count = gathered.split if len(gathered.names) > 1 else len(gathered.batch)
     left = _left(robot, gathered.batch.samples.select(slice(count)), curves, still)
@@ -81,15 +81,16 @@ def find_two_kinds(
         causes.append(_little_friction(robot, parameters, left))
     found = [kinds for cause in causes if (kinds := _kinds(left, cause))]
     if not found:
-        return disturbed.said
+        return disturbed
     there = max(found, key=lambda kinds: kinds.explained)
     if disturbed.said:
         window = np.searchsorted(left.edges, disturbed.samples, side="right") - 1
         if np.isin(window, there.windows).mean() < _MOST_OF_IT:
-            return disturbed.said
+            return disturbed
     where, option = whereabouts(gathered, left.edges, there.windows)
     message = there.cause.message.format(amount=there.amount, where=where)
-    return (Diagnostic(there.cause.kind, message, hint=f"leave that part out by {option}"),)
+    said = Diagnostic(there.cause.kind, message, hint=f"leave that part out by {option}")
+    return Disturbed((said,))
 
 
 def _load(robot: Robot, samples: Samples) -> _Cause:

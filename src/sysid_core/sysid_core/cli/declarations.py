@@ -115,6 +115,13 @@ def _identify(parser: argparse.ArgumentParser) -> None:
         help="give each joint the friction terms that predict better, or those of the "
         "description alone; default: %(default)s",
     )
+    add(
+        "--disturbed",
+        choices=("left_out", "kept"),
+        default="left_out",
+        help="leave out parts whose torques the rest does not explain, as where the robot is "
+        "touched or slips, or learn from them, too; default: %(default)s",
+    )
     add_estimator_settings(parser)
     add_without(parser)
     add_signals(parser)

@@ -23,15 +23,23 @@ from sysid_core.dynamics.contact_kinematics import (
 )
 from sysid_core.dynamics.friction import FRICTION
 from sysid_core.dynamics.open_tree import OpenTree, random_states
-from sysid_core.dynamics.rows import Regression, RowBlock, Rows, effective_sample_factor
+from sysid_core.dynamics.rows import (
+    OutsideWrench,
+    Regression,
+    RowBlock,
+    Rows,
+    effective_sample_factor,
+)
 from sysid_core.errors import DataError, ModelError, ParameterError
 from sysid_core.recording import Samples
 from sysid_core.robot.model import Robot
+from sysid_core.signals.rotation import rotate_into_body
 
 __all__ = ["ContactRegression", "ProjectedResiduals", "Projection"]
 
 _CHUNK = 128
 """Samples worked on at once: their regressors stay in the processor's cache."""
+_HALVES = slice(0, 3), slice(3, BASE)  # Of the base's equations: forces and torques
 
 
 class Projection(NamedTuple):
@@ -253,6 +261,26 @@ class ContactRegression(Regression):
             target[where] = project(part.basis, part.force)
         order = np.argsort(sample)
         return ProjectedResiduals(sample[order], residual[order], target[order])
+
+    def outside_wrenches(
+        self, samples: Samples, parameters: FloatArray, still_velocity: FloatArray | float = 0.0
+    ) -> Iterator[OutsideWrench]:
+        """Yield what a wrench on the base would add to the rows; see `Regression`."""
+        still = self._still_velocity(still_velocity)
+        state = configuration(self.robot, samples)
+        tree = OpenTree(self.robot, parameters=parameters)
+        for chunk in self._chunks(self._stances(samples, state)):
+            part = FloatingState(*(values[chunk.sample] for values in state))
+            force, N = self._force_and_basis(
+                part, self._effort(samples.effort[chunk.sample]), chunk
+            )
+            N = whitened(N, np.abs(part.v) < still)
+            left = np.einsum("mvr,mv->mr", N, force - tree.torques(*part))
+            # the base's equations are in its own frame, a wrench that lasts in the world's
+            axes = (np.tile(axis, (len(left), 1)) for axis in np.eye(3))
+            turn = np.stack([rotate_into_body(part.q[:, 3:7], axis) for axis in axes], axis=2)
+            columns = [N[:, half].swapaxes(1, 2) @ turn for half in _HALVES]
+            yield OutsideWrench(chunk.sample, np.concatenate(columns, axis=2), left)
 
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factor (1,) of the residuals in joint space; see `Regression`.

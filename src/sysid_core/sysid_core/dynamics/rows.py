@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from sysid_core.robot.model import Robot
 
 __all__ = [
     "LeftOut",
+    "OutsideWrench",
     "PerJoint",
     "Regression",
     "RowBlock",
@@ -185,6 +186,14 @@ def effective_sample_factor(residuals: FloatArray) -> float:
     return float(np.clip(times[window], 1.0, len(e)))
 
 
+class OutsideWrench(NamedTuple):
+    """What a wrench at the base's origin would add to rows of samples, and what these leave."""
+
+    sample: IndexArray  # (m,) indices of the samples
+    columns: FloatArray  # (m, r, 6) of a force [N] and a torque [N·m] in the world frame
+    left: FloatArray  # (m, r) the rows less what the parameters explain
+
+
 class Regression(ABC):
     """What turns samples of one robot into rows; one class per kind of robot.
 
@@ -244,6 +253,16 @@ class Regression(ABC):
         Parameters (p,) tell the load. It is zero for groups without dry friction of their own.
         """
         return tuple(np.zeros(len(block.target)) for block in rows.blocks)
+
+    def outside_wrenches(
+        self, samples: Samples, parameters: FloatArray, still_velocity: FloatArray | float = 0.0
+    ) -> Iterator[OutsideWrench]:
+        """Yield what a wrench on a floating base would add to the rows of samples.
+
+        Other robots have none. Takes the parameters (p,) that explain the rows, and
+        `still_velocity` as `rows` does.
+        """
+        return iter(())
 
     @abstractmethod
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from sysid_core.arrays import BoolArray
@@ -58,8 +59,6 @@ def test_basis_is_orthonormal_and_stops_every_contact(
 
 
 def test_contact_jacobian_is_that_of_the_library(solo12: Robot, samples: Samples) -> None:
-    import pinocchio as pin
-
     kinematics = ContactKinematics(solo12)
     q = configuration(solo12, samples).q[:5]
     geometry = kinematics.evaluate(q)
@@ -99,6 +98,29 @@ def test_cost_is_that_of_the_projector(regression: ContactRegression, samples: S
     np.testing.assert_allclose(statistics.gram[0], gram, atol=1e-10 * scale)
     np.testing.assert_allclose(statistics.moment[0], moment, atol=1e-10 * scale)
     np.testing.assert_allclose(statistics.square[0], square, rtol=1e-10)
+
+
+def test_what_feet_bear_of_a_wrench_at_the_base_is_left_as_that_wrench(
+    regression: ContactRegression, samples: Samples, legged: Any
+) -> None:
+    samples = samples.select(flags(samples).sum(axis=1) >= 3)
+    state = configuration(regression.robot, samples)
+    jacobian = regression.kinematics.evaluate(state.q).jacobian
+    wrench = np.array([12.0, -7.0, -30.0, 1.0, 2.0, -0.5])
+    effort = samples.effort.copy()
+    for i, q in enumerate(state.q):
+        J = regression.kinematics.constraint_rows(jacobian[i : i + 1], flags(samples)[i])[0]
+        turn = np.asarray(pin.Quaternion(*q[[6, 3, 4, 5]]).matrix()).T
+        own = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])
+        feet = np.linalg.lstsq(J[:, :6].T, own, rcond=None)[0]
+        np.testing.assert_allclose(J[:, :6].T @ feet, own, atol=1e-9)
+        effort[i] += J[:, 6:].T @ feet
+    given = replace(samples, effort=effort)
+    count = 0
+    for part in regression.outside_wrenches(given, legged.truth):
+        np.testing.assert_allclose(part.left, -part.columns @ wrench, atol=1e-8)
+        count += len(part.sample)
+    assert count == len(samples)
 
 
 def test_rows_of_exact_motion_hold_for_the_true_parameters(

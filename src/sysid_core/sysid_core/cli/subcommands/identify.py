@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
         start=start,
         lenient=args.lenient,
         friction=args.friction,
+        disturbed=args.disturbed,
         signals=SignalConfig(cutoff=args.cutoff),
         estimator=_estimator(args),
     )
