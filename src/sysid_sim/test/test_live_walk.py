@@ -238,6 +238,26 @@ def test_the_inertial_sensor_halves_what_the_true_model_leaves() -> None:
     assert left[as_it_is] < 0.75 * left[without_imu]
 
 
+def test_odometry_whose_stamps_jitter_is_put_on_its_clock() -> None:
+    def stamped_at_arrival(recording: Recording) -> Recording:
+        def change(base: BaseRecording) -> BaseRecording:
+            late = np.random.default_rng(0).exponential(1e-3, len(base.time))
+            time = np.maximum.accumulate(base.time + late) + 1e-7 * np.arange(len(late))
+            return replace(base, time=time)
+
+        return with_base(recording, change)
+
+    found, run = streamed("spot_trot", stamped_at_arrival), walked("spot_trot")
+    assert found.told == ()
+    left = [
+        np.linalg.norm(ContactRegression(run.robot).residuals(samples, run.truth).residual)
+        / np.sqrt(len(samples))
+        for samples in (found.samples, samples_of("spot_trot"))
+    ]
+    assert left[0] < 1.2 * left[1]
+    assert len(found.samples) > 0.9 * len(samples_of("spot_trot"))
+
+
 def test_flags_that_come_back_are_used_again() -> None:
     def gap(recording: Recording) -> Recording:
         contacts = recording.contacts

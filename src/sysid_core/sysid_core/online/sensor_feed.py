@@ -16,6 +16,7 @@ from sysid_core.recording import BaseRecording, ContactRecording, Recording
 from sysid_core.robot.model import Robot
 from sysid_core.signals.buffer import RecentRows
 from sysid_core.signals.inertial import INSTEAD, too_slow
+from sysid_core.signals.live_arrivals import LiveArrivals
 from sysid_core.signals.repeats import SPARE, LiveRepeats
 from sysid_core.signals.rotation import continuous
 from sysid_core.signals.sensors import SENSORS, Rows, Sensor
@@ -30,8 +31,35 @@ _UPDATES = 5.0
 """Updates of odometry in the longest interruption that is interpolated."""
 _UNIT = 1e-3
 """Deviation of a quaternion's size that rounding explains."""
+_FIRST, _LONG = 16, 0.2
+"""Intervals between messages, and time [s], from which their period is told."""
 _TURN = slice(3, 7)
 """Columns of the quaternion in the odometry's rows."""
+
+
+class _Clock:
+    """Tells when odometry was taken whose stamps jitter; it waits until its period is known."""
+
+    def __init__(self) -> None:
+        self._arrivals: LiveArrivals | None = None
+        self._waiting: list[Rows] = []
+
+    def push(self, rows: Rows) -> Rows:
+        """Take rows, and return those that are timed by now."""
+        if self._arrivals is not None:
+            return Rows(*self._arrivals.push(*rows))
+        known = np.isfinite(rows.time) & np.isfinite(rows.values).all(axis=1)
+        self._waiting.append(Rows(rows.time[known], rows.values[known]))
+        time, values = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        steps = np.diff(time)
+        if len(steps) < _FIRST or steps.sum() < _LONG:
+            return Rows(rows.time[~known], rows.values[~known])  # those are counted as they come
+        self._waiting = []
+        period = float(steps[steps <= _UPDATES * steps.mean()].mean())
+        if not period > 0.0:
+            return Rows(time, values)
+        self._arrivals = LiveArrivals(period, _UPDATES, judged=_TURN.stop)
+        return Rows(*self._arrivals.push(time, values))
 
 
 class SensorFeed:
@@ -70,11 +98,18 @@ class SensorFeed:
             "base": LiveRepeats(period, _UPDATES, positions=3),
             "imu": LiveRepeats(period, SPARE, positions=6),
         }
+        self._begin()
 
     def reset(self) -> None:
         """Forget everything, as when time goes back."""
         for rows in self._recent.values():
             rows.reset()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin to follow odometry's clock and the sign of its quaternions."""
+        self._clock = _Clock()
+        self._turn = np.full(4, np.nan)
 
     def move(self, late: Lateness) -> None:
         """Let messages count as earlier from now on, those that were moved already by more."""
@@ -105,11 +140,14 @@ class SensorFeed:
             if rows is None or not len(rows.time):
                 continue
             recent = self._recent[sensor.name]
-            if sensor.name == "base" and recent.last is not None:
-                chain = np.vstack([recent.last[_TURN], rows.values[:, _TURN]])
-                rows.values[:, _TURN] = continuous(chain)[1:]
+            if sensor.name == "base":
+                turns = rows.values[:, _TURN]
+                rows.values[:, _TURN] = continuous(np.vstack([self._turn, turns]))[1:]
+                self._turn = rows.values[-1, _TURN].copy()
             if sensor.name in self._repeats:
                 rows = self._new(sensor, rows)
+            if sensor.name == "base":
+                rows = self._clock.push(rows)
             left_out = recent.push(rows.time, rows.values)
             if left_out and sensor.messages:
                 self._counts[f"{sensor.messages} late or not finite"] += left_out
