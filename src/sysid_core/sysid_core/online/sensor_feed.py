@@ -31,8 +31,9 @@ _UPDATES = 5.0
 """Updates of odometry in the longest interruption that is interpolated."""
 _UNIT = 1e-3
 """Deviation of a quaternion's size that rounding explains."""
-_FIRST, _LONG = 16, 0.2
-"""Intervals between messages, and time [s], from which their period is told."""
+_FIRST, _LONG, _MOST = 16, 0.2, 1000
+"""Intervals between messages, and time [s], from which their period is told; intervals after which
+it is told anyway."""
 _TURN = slice(3, 7)
 """Columns of the quaternion in the odometry's rows."""
 
@@ -52,11 +53,11 @@ class _Clock:
         self._waiting.append(Rows(rows.time[known], rows.values[known]))
         time, values = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
         steps = np.diff(time)
-        if len(steps) < _FIRST or steps.sum() < _LONG:
+        if (len(steps) < _FIRST or steps.sum() < _LONG) and len(steps) < _MOST:
             return Rows(rows.time[~known], rows.values[~known])  # those are counted as they come
         self._waiting = []
         period = float(steps[steps <= _UPDATES * steps.mean()].mean())
-        if not period > 0.0:
+        if not 0.0 < period < PATIENCE:  # these stamps are no clock's
             return Rows(time, values)
         self._arrivals = LiveArrivals(period, _UPDATES, judged=_TURN.stop)
         return Rows(*self._arrivals.push(time, values))

@@ -473,3 +473,17 @@ def test_messages_with_a_lost_effort_of_a_leg_are_left_out_and_told() -> None:
     assert stream.joint_counts.received == count
     (text,) = (one for one in map(str, stream.take_diagnostics()) if "its effort" in one)
     assert text.startswith(f"{names[2]}: its effort stood")
+
+
+@pytest.mark.parametrize("stamps", [np.zeros(3000), np.tile([0.0, 0.1], 1500)])
+def test_odometry_whose_stamps_are_no_clocks_does_not_pile_up(stamps: FloatArray) -> None:
+    stream = SampleStream(load_robot("solo12"), SLOW)
+    base = BaseRecording(
+        stamps,
+        np.random.default_rng(0).normal(size=(3000, 3)),
+        np.tile([0.0, 0.0, 0.0, 1.0], (3000, 1)),
+        np.zeros((3000, 6)),
+    )
+    for first in range(0, 3000, 10):
+        stream.push(Recording.of_sensors(base=base.select(slice(first, first + 10))))
+    assert stream.counts["odometry late or not finite"] > 1900  # not waiting for their clock
