@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 
 from sysid_core.identification import Identification, IdentifyConfig, identify
-from sysid_sim import plant
 from sysid_sim.run import Run, run_scenario
 from sysid_sim.scenarios import find_scenario
 
@@ -20,14 +20,14 @@ KEPT = IdentifyConfig(disturbed="kept")
 
 def walk(force: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a trot of Spot, which weighs 334 N, with a force [N] on its base for a second."""
-    step = plant.mujoco.mj_step
+    step = mujoco.mj_step
 
     def pushed(model: Any, data: Any, *args: Any, **options: Any) -> None:
         data.xfrc_applied[1, :3] = force if FROM <= data.time < TO else (0.0, 0.0, 0.0)
         step(model, data, *args, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(plant.mujoco, "mj_step", pushed)
+        patch.setattr(mujoco, "mj_step", pushed)
         return run_scenario(find_scenario("spot_trot"), duration=7.0)
 
 
