@@ -48,7 +48,7 @@ def find_outside_forces(
     found = _forces(regression, parameters, gathered, still)
     if found is None:
         return Disturbed()
-    weight = float(parameters[regression.layout.masses].sum())
+    weight = abs(float(parameters[regression.layout.masses].sum()))
     weight *= float(np.linalg.norm(regression.robot.description.gravity))
     certain = _CERTAIN * max(1.0, float(np.quantile(found.certainty, 0.25)))
     plain = np.linalg.norm(found.force, axis=1) > _LEAST * weight
@@ -100,7 +100,7 @@ def _forces(
         np.add.at(moment, window, np.einsum("mri,mr->mi", A, part.left))
         np.add.at(square, window, np.sum(part.left**2, axis=1))
         np.add.at(rows, window, part.left.shape[1])
-    seen = np.flatnonzero(square > 0.0)
+    seen = np.flatnonzero((square > 0.0) & (np.trace(gram, axis1=1, axis2=2) > 0.0))
     if len(seen) < _FEWEST:
         return None
     return _beyond_median(seen, edges, gram[seen], moment[seen], square[seen], rows[seen])
