@@ -75,7 +75,7 @@ def test_of_several_recordings_the_one_is_named(ur10: Robot, calm: Recording) ->
 def test_what_is_disturbed_is_not_learned_from(
     ur10: Robot, ur10_truth: FloatArray, calm: Recording
 ) -> None:
-    disturbed = pushed(calm, (5.0, 6.5), (20.0, 29.0))
+    disturbed = pushed(calm, (5.0, 6.5), (20.0, 23.0))
     left = identify(ur10, disturbed, IdentifyConfig(train=0.8))
     kept = identify(ur10, disturbed, IdentifyConfig(train=0.8, disturbed="kept"))
     bare = identify(ur10, calm, IdentifyConfig(train=0.8))

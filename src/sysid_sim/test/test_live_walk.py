@@ -151,6 +151,7 @@ def in_a_tilted_world(recording: Recording) -> Recording:
     return without_imu(with_base(recording, change))
 
 
+@pytest.mark.heavy
 def test_an_odometry_whose_world_is_tilted_does_no_harm() -> None:
     name, errors = "spot_trot", []
     samples, run = samples_of(name), walked(name)

@@ -144,7 +144,8 @@ def _batches(robot: Robot, recording: Recording) -> Iterator[Samples]:
             yield samples
 
 
-@pytest.mark.parametrize("seed", [4, pytest.param(5, marks=pytest.mark.heavy)])
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", [4, 5])
 def test_where_the_least_law_is_true_chance_chooses_little_and_does_no_harm(
     least: Robot, make_recording: Callable[..., Recording], seed: int
 ) -> None:
