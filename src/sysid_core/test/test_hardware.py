@@ -173,7 +173,6 @@ def test_panda_predicts_held_out_motion(
 
 
 @pytest.mark.heavy
-@pytest.mark.heavy
 def test_accelerations_of_a_slow_log_do_not_make_a_torque_look_wrong(
     data_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
