@@ -16,7 +16,7 @@ from sysid_core.dynamics.sums import Sums
 from sysid_core.estimation.noise import weighted_sums
 from sysid_core.gathering import Gathered
 
-__all__ = ["Disturbed", "Span", "find_disturbances", "in_words", "spans_of", "whereabouts"]
+__all__ = ["Disturbed", "Span", "find_disturbances", "whereabouts"]
 
 _FEWEST = 16
 """Stretches with rows from which one can stand out."""
@@ -54,6 +54,22 @@ class Disturbed(NamedTuple):
     said: tuple[Diagnostic, ...] = ()
     samples: IndexArray = np.zeros(0, dtype=np.intp)
     spans: tuple[Span, ...] = ()
+
+    @staticmethod
+    def of(
+        said: Diagnostic, gathered: Gathered, edges: IndexArray, stretches: Sequence[int]
+    ) -> Disturbed:
+        """Return stretches between edges as disturbed.
+
+        What is to be said has places `{where}` and `{option}` for when that was and how to leave
+        it out.
+        """
+        spans = _spans(gathered, edges, stretches)
+        where, option = _in_words(gathered, spans)
+        message = said.message.replace("{where}", where)
+        said = replace(said, message=message, hint=said.hint.replace("{option}", option))
+        samples = np.concatenate([np.arange(*edges[[k, k + 1]]) for k in stretches])
+        return Disturbed((said,), samples, tuple(spans))
 
     @property
     def left_out(self) -> tuple[Diagnostic, ...]:
@@ -107,16 +123,13 @@ def find_disturbances(
     if not len(apart):
         return Disturbed()
     rows = excess[np.isin(used, apart)]
-    spans = spans_of(gathered, edges, apart.tolist())
-    where, option = in_words(gathered, spans)
     group = int(np.nanargmax(np.nanmax(rows, axis=0)))
-    message = f"torques do not fit the rest of the recording ({where}), at worst by "
+    message = "torques do not fit the rest of the recording ({where}), at worst by "
     message += f"{np.exp(np.nanmax(rows)):.0f} times its usual error"
-    hint = f"if the robot slipped, was touched or carried a load there, leave that out by {option}"
+    hint = "if the robot slipped, was touched or carried a load there, leave that out by {option}"
     subject = groups[group] if several else ""
     said = Diagnostic("disturbed", message, subject=subject, hint=hint)
-    samples = np.concatenate([np.arange(*edges[[k, k + 1]]) for k in apart])
-    return Disturbed((said,), samples, tuple(spans))
+    return Disturbed.of(said, gathered, edges, apart.tolist())
 
 
 def _reaching(certain: BoolArray, likely: BoolArray) -> BoolArray:
@@ -129,10 +142,10 @@ def whereabouts(
     gathered: Gathered, edges: IndexArray, stretches: Sequence[int]
 ) -> tuple[str, str]:
     """Return when stretches between edges were, in words, and the option that leaves them out."""
-    return in_words(gathered, spans_of(gathered, edges, stretches))
+    return _in_words(gathered, _spans(gathered, edges, stretches))
 
 
-def spans_of(gathered: Gathered, edges: IndexArray, stretches: Sequence[int]) -> list[Span]:
+def _spans(gathered: Gathered, edges: IndexArray, stretches: Sequence[int]) -> list[Span]:
     """Return when stretches between edges were, those that follow each other as one."""
     spans = []
     for _, run in groupby(enumerate(stretches), lambda pair: pair[1] - pair[0]):
@@ -141,7 +154,7 @@ def spans_of(gathered: Gathered, edges: IndexArray, stretches: Sequence[int]) ->
     return spans
 
 
-def in_words(gathered: Gathered, spans: Sequence[Span]) -> tuple[str, str]:
+def _in_words(gathered: Gathered, spans: Sequence[Span]) -> tuple[str, str]:
     """Return when parts were, in words, and the option that leaves them out."""
     names = gathered.names
     if len(names) > 1:

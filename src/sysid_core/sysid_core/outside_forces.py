@@ -11,7 +11,7 @@ import numpy as np
 from sysid_core.arrays import BoolArray, FloatArray, IndexArray
 from sysid_core.batch import rest_speed
 from sysid_core.diagnostics import Diagnostic
-from sysid_core.disturbances import Disturbed, in_words, spans_of
+from sysid_core.disturbances import Disturbed
 from sysid_core.dynamics.rows import Regression
 from sysid_core.gathering import Gathered
 
@@ -56,15 +56,11 @@ def find_outside_forces(
     if not apart.any() or apart.mean() > _MINORITY:
         return Disturbed()
     apart |= _beside(apart) & (found.certainty > _BESIDE * certain)
-    windows = found.window[apart]
-    spans = spans_of(gathered, found.edges, windows.tolist())
-    where, option = in_words(gathered, spans)
     mean = np.median(found.force[apart], axis=0)
-    message = f"{_described(mean, regression.robot.description.gravity)} in a part of the "
-    message += f"recording ({where}) and not in the rest"
-    said = Diagnostic("outside_force", message, hint=f"leave that out by {option}")
-    samples = np.concatenate([np.arange(*found.edges[[k, k + 1]]) for k in windows])
-    return Disturbed((said,), samples, tuple(spans))
+    message = _described(mean, regression.robot.description.gravity)
+    message += " in a part of the recording ({where}) and not in the rest"
+    said = Diagnostic("outside_force", message, hint="leave that out by {option}")
+    return Disturbed.of(said, gathered, found.edges, found.window[apart].tolist())
 
 
 class _Forces(NamedTuple):

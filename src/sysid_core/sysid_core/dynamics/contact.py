@@ -135,13 +135,9 @@ class ContactRegression(Regression):
         matrix = np.empty((start[-1], self.base.size))
         target = np.empty(start[-1])
         by_effort = np.empty((start[-1], samples.effort.shape[1]))
-        for chunk in self._chunks(stances):
-            part = FloatingState(*(values[chunk.sample] for values in state))
-            effort = self._effort(samples.effort[chunk.sample])
-            force, N = self._force_and_basis(part, effort, chunk)
-            N = whitened(N, np.abs(part.v) < still)
+        for part, (own, N, force) in self._projected(samples, state, stances, still):
             NT = np.ascontiguousarray(np.swapaxes(N, 1, 2))
-            where = start[chunk.sample][:, None] + np.arange(NT.shape[1])
+            where = start[own][:, None] + np.arange(NT.shape[1])
             matrix[where] = self._tree.projected(*part, self.base.columns, NT)
             target[where] = (NT @ force[:, :, None])[:, :, 0]
             by_effort[where] = NT[:, :, BASE:]
@@ -152,11 +148,22 @@ class ContactRegression(Regression):
     def projections(self, samples: Samples) -> Iterator[Projection]:
         """Yield the bases of the usable samples, one stance after the other."""
         state = configuration(self.robot, samples)
-        for chunk in self._chunks(self._stances(samples, state)):
+        for _, found in self._projected(samples, state, self._stances(samples, state)):
+            yield found
+
+    def _projected(
+        self,
+        samples: Samples,
+        state: FloatingState,
+        stances: list[_Stance],
+        still: FloatArray | float = 0.0,
+    ) -> Iterator[tuple[FloatingState, Projection]]:
+        """Yield the states and bases of samples; joints slower than `still` weigh less."""
+        for chunk in self._chunks(stances):
             part = FloatingState(*(values[chunk.sample] for values in state))
             effort = self._effort(samples.effort[chunk.sample])
             force, N = self._force_and_basis(part, effort, chunk)
-            yield Projection(chunk.sample, N, force)
+            yield part, Projection(chunk.sample, whitened(N, np.abs(part.v) < still), force)
 
     def _stances(self, samples: Samples, state: FloatingState) -> list[_Stance]:
         """Sort the usable samples by the contacts that are to be projected out."""
@@ -269,18 +276,14 @@ class ContactRegression(Regression):
         still = self._still_velocity(still_velocity)
         state = configuration(self.robot, samples)
         tree = OpenTree(self.robot, parameters=parameters)
-        for chunk in self._chunks(self._stances(samples, state)):
-            part = FloatingState(*(values[chunk.sample] for values in state))
-            force, N = self._force_and_basis(
-                part, self._effort(samples.effort[chunk.sample]), chunk
-            )
-            N = whitened(N, np.abs(part.v) < still)
+        stances = self._stances(samples, state)
+        for part, (own, N, force) in self._projected(samples, state, stances, still):
             left = np.einsum("mvr,mv->mr", N, force - tree.torques(*part))
             # the base's equations are in its own frame, a wrench that lasts in the world's
             axes = (np.tile(axis, (len(left), 1)) for axis in np.eye(3))
             turn = np.stack([rotate_into_body(part.q[:, 3:7], axis) for axis in axes], axis=2)
             columns = [N[:, half].swapaxes(1, 2) @ turn for half in _HALVES]
-            yield OutsideWrench(chunk.sample, np.concatenate(columns, axis=2), left)
+            yield OutsideWrench(own, np.concatenate(columns, axis=2), left)
 
     def correlation(self, rows: Rows, samples: Samples, parameters: FloatArray) -> FloatArray:
         """Return the factor (1,) of the residuals in joint space; see `Regression`.

@@ -144,7 +144,8 @@ class SensorFeed:
             if sensor.name == "base":
                 turns = rows.values[:, _TURN]
                 rows.values[:, _TURN] = continuous(np.vstack([self._turn, turns]))[1:]
-                self._turn = rows.values[-1, _TURN].copy()
+                known = np.flatnonzero(np.isfinite(turns).all(axis=1))
+                self._turn = turns[known[-1]].copy() if len(known) else self._turn
             if sensor.name in self._repeats:
                 rows = self._new(sensor, rows)
             if sensor.name == "base":

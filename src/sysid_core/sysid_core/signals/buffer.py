@@ -69,11 +69,6 @@ class RecentRows:
         return float(self._times[self._stop - 1]) if len(self) else -np.inf
 
     @property
-    def last(self) -> FloatArray | None:
-        """The newest row's values."""
-        return self._rows[self._stop - 1] if len(self) else None
-
-    @property
     def known_until(self) -> float:
         """Time [s] up to which values are final; −∞ before the first two rows."""
         if len(self) < max(2, self._open):
